@@ -161,6 +161,7 @@ cassandra: $(CASSANDRA)/.ready ## install Cassandra, which the tests of the Cass
 
 # Client generators: tests/clients tries the clients that they generate. Without one its tests are skipped.
 CLIENTS := build/clients
+PROVIDER := build/identity-provider
 
 $(CLIENTS)/python/.ready: requirements/clients.txt
 	@echo "Installing openapi-python-client …"
@@ -175,6 +176,16 @@ $(CLIENTS)/typescript/node_modules/.package-lock.json: tests/clients/typescript/
 	@cp tests/clients/typescript/package.json tests/clients/typescript/package-lock.json tests/clients/typescript/.npmrc $(CLIENTS)/typescript/
 	@cd $(CLIENTS)/typescript && npm ci --silent
 	@touch $@
+
+$(PROVIDER)/node_modules/.package-lock.json: tests/identity_provider/package-lock.json tests/identity_provider/.npmrc tests/identity_provider/provider.mjs
+	@echo "Installing an identity provider …"
+	@mkdir -p $(PROVIDER)
+	@cp tests/identity_provider/{package.json,package-lock.json,.npmrc,provider.mjs} $(PROVIDER)/
+	@cd $(PROVIDER) && npm ci --silent
+	@touch $@
+
+.PHONY: identity-provider
+identity-provider: $(PROVIDER)/node_modules/.package-lock.json
 
 $(CLIENTS)/go/oapi-codegen: tests/clients/go/go.sum
 	@echo "Building oapi-codegen …"

@@ -26,7 +26,7 @@ from tocsin.model.errors import RotationPending
 from tocsin.model.secrets import SigningSecrets
 from tocsin.service_calls.messages import CallKey
 from tocsin.service_calls.ports import LoggedExecution, OutboxRow
-from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.database import AgentDatabase, agent_database
 from tocsin.stores.service_calls.tenant_secrets import SqlTenantSecrets
 
 # ------------------------------------------------------------------ timer_schedules
@@ -288,3 +288,13 @@ async def test_concurrent_changes_of_secrets_are_not_lost(database: AgentDatabas
     (stored,) = (await database.secrets.find([TENANT])).values()
     assert set(stored.at(NOW)) == {"s0", "s1", "s2"}
     assert stored in made
+
+
+async def test_whether_there_are_calls_is_seen_beside_the_agent(database: AgentDatabase, database_url: str) -> None:
+    if database_url == "sqlite://":
+        pytest.skip("nobody else sees a database in memory")
+    beside = agent_database(database_url)
+    found = [await beside.has_calls()]
+    await insert(database, call())
+    found.append(await beside.has_calls())
+    assert found == [False, True]

@@ -65,6 +65,8 @@ __all__ = ["store"]
 NODE = b"another-incarnat"
 #: How much a server changes while the transfer makes one call: with a chance of one half it would never come to an end.
 _ACTIVITY = 0.3
+#: Calls of the transfer between two moments at which the server beats and reads the mark: these calls would be half of all.
+_LOOKS_EVERY = 4
 #: Calls of the transfer between two of those at which it is killed, in as many transfers.
 _KILL_EVERY = 23
 
@@ -78,7 +80,7 @@ class BusyServer:
         self.epochs: dict[int, int] = {}
         self.live: dict[bytes, tuple[int, StoredRow]] = {}
         self.failed: list[tuple[int, FailureRow]] = []
-        self.number = self.beats = self.changes = self.claims = 0
+        self.number = self.steps = self.beats = self.changes = self.claims = 0
         self.logs = False
 
     async def start(self) -> None:
@@ -103,6 +105,13 @@ class BusyServer:
 
     async def step(self) -> None:
         """What it does between two calls of the transfer."""
+        self.steps += 1
+        if self.steps % _LOOKS_EVERY == 0:
+            await self._look()
+        while self.epochs and self.random.random() < _ACTIVITY:
+            await self.change()
+
+    async def _look(self) -> None:
         mark = await read_mark(self.source)
         phase = None if mark is None else mark.phase
         if not self.epochs:
@@ -115,14 +124,11 @@ class BusyServer:
                 await self.log.release(shard_id, epoch=epoch, owner=NODE)
             self.epochs.clear()
             await self.source.forget_member(NODE)
-            return
-        if mark is not None and phase == "copying":
+        elif mark is not None and phase == "copying":
             self.log.on = True
             if self.logs and await self.log.settled():
                 await self.log.announce(mark.transfer)
             self.logs = True
-        while self.random.random() < _ACTIVITY:
-            await self.change()
 
     async def change(self) -> None:
         """Writes a batch of one shard, as an engine would."""
@@ -215,6 +221,10 @@ async def no_calls() -> AsyncIterator[None]:
     yield None
 
 
+async def refuse_nothing() -> None:
+    """There are no calls."""
+
+
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time passes by calls of the stores only."""
@@ -230,7 +240,7 @@ async def moved(source: Store, target: Store, shards: int, server: BusyServer, *
         both = [cast("Store", Beside(each, server, left)) for each in (source, target)]
         sides = side(both[0], SOURCE_SHARDS, "a")._replace(member_timeout_s=60.0), side(both[1], shards, "b")
         try:
-            await OnlineTransfer(*sides, unseen, no_calls).run()
+            await OnlineTransfer(*sides, unseen, no_calls, refuse_nothing).run()
             break
         except Killed:
             killed += 1
@@ -298,12 +308,16 @@ async def test_a_canceled_transfer_goes_on_neither_itself_nor_from_what_it_has_c
     while copied is None or not (copied.copied or copied.place):
         sides = [cast("Store", Beside(each, server, [120])) for each in (source, target)]
         with pytest.raises(Killed):
-            await OnlineTransfer(side(sides[0], SOURCE_SHARDS, "a"), side(sides[1], 3, "b"), unseen, no_calls).run()
+            await OnlineTransfer(
+                side(sides[0], SOURCE_SHARDS, "a"), side(sides[1], 3, "b"), unseen, no_calls, refuse_nothing
+            ).run()
         copied = await read_mark(target)
     await remove_mark(source)
     await forget_log(source)
     with pytest.raises(TransferRefused, match="was canceled"):
-        await OnlineTransfer(side(source, SOURCE_SHARDS, "a"), side(target, 3, "b"), unseen, no_calls).run()
+        await OnlineTransfer(
+            side(source, SOURCE_SHARDS, "a"), side(target, 3, "b"), unseen, no_calls, refuse_nothing
+        ).run()
 
 
 async def test_a_transfer_that_was_interrupted_anywhere_goes_on() -> None:

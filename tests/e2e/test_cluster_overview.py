@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
-from tests.e2e.browser import SIZES, chromium_path, window
+from tests.e2e.browser import FIRED, SIZES, chromium_path, window
 from tests.support.calls import Api, Inbox
 from tests.support.cluster import node, running, shared_by
 from tests.support.server import ServerProcess
@@ -76,7 +76,7 @@ async def test_now_names_a_node_that_does_not_respond(
         page = shown.page
         await shown.go("/")
         sentence, band = page.locator("#sentence"), page.locator("#now .band").first
-        await expect(sentence).to_have_text("Everything fires on time.")
+        await expect(sentence).to_have_text(FIRED)
         await two.kill()
         async with heartbeats_of("belfry-2", postgresql_url):
             await expect(sentence).to_contain_text("The node belfry-2 does not respond.")

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
-from tests.e2e.browser import Window, window
+from tests.e2e.browser import FIRED, Window, window
 from tests.e2e.conftest import serving
 from tests.e2e.tenant import Tenant, in_seconds
 from tests.support.calls import Api, Inbox
@@ -333,13 +333,13 @@ async def test_now_is_true_while_it_is_open_and_shows_since_when_nothing_is_know
         await api.settled("before", "completed")
         await shown.go("/")
         body, sentence = shown.page.locator("#now"), shown.page.locator("#sentence")
-        await expect(sentence).to_have_text("Everything fires on time.")
+        await expect(sentence).to_have_text(FIRED)
         await expect(body).to_contain_text("Nothing needs attention")
         # All of it follows, not only the sentence.
         calls.default = (503, b"busy")
         await api.create("after", url, retryPolicy={"maxAttempts": 1})
         await api.settled("after", "failed")
-        await expect(sentence).to_have_text("Timers fire on time. One destination keeps failing.")
+        await expect(sentence).to_contain_text("One destination keeps failing.")
         row = body.locator(".incident")
         await expect(row).to_contain_text("HTTP 503")
         await expect(body.locator(".stat[data-tone='failed']")).to_have_text("1 failed")

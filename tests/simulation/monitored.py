@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -71,6 +71,14 @@ class Hooked:
         asyncio.get_running_loop().call_later(0.001, done, exchange)
 
 
+async def _answer(asked: Awaitable[Any]) -> tuple[Any] | None:
+    """What is answered; None for an error, also if nobody waits for it any more."""
+    try:
+        return (await asked,)
+    except TocsinError:
+        return None
+
+
 class Monitored(World):
     """Two nodes, two monitors of one job: one by cron, one by an interval; `hours` of virtual time."""
 
@@ -130,9 +138,11 @@ class Monitored(World):
             if node.service is not None and not node.frozen:
                 try:
                     async with asyncio.timeout(left):
-                        return await node.ask(what(Monitors(node.service)))
-                except (TocsinError, NodeGone):
-                    pass
+                        answer = await node.ask(_answer(what(Monitors(node.service))))
+                except NodeGone:
+                    answer = None
+                if answer is not None:
+                    return answer[0]
             await asyncio.sleep(_PAUSE_S)
 
     async def _job(self) -> None:

@@ -17,6 +17,7 @@ from tocsin.cluster.session import PeerSession
 from tocsin.cluster.stream import AcceptedConnection, TlsListener, dial
 from tocsin.cluster.tls import PeerTls
 from tocsin.cluster.wire import RelayedResponse
+from tocsin.model.access import ApiKey
 from tocsin.model.errors import Unavailable
 from tocsin.ports.destinations import DestinationQuestion, DestinationReport
 from tocsin.ports.flows import FlowAnswer, FlowReport, HomePlace
@@ -243,10 +244,16 @@ class Cluster:
         return {incarnation async for incarnation, _ in self._each(nodes, PeerLink.refresh)}
 
     async def ask_agent(
-        self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes, client: str = ""
+        self,
+        method: str,
+        target: bytes,
+        headers: list[tuple[bytes, bytes]],
+        body: bytes,
+        client: str = "",
+        identity: ApiKey | None = None,
     ) -> RelayedResponse | None:
-        """The response of the node that runs the service agent. None if no node runs it: the request was certainly not
-        served. Raises Unavailable if it may have been served."""
+        """The response of the node that runs the service agent; `identity` is whose token this node has checked. None if no
+        node runs it: the request was certainly not served. Raises Unavailable if it may have been served."""
         node = self._agent_at or await self._find_agent()
         address = self._placement.address(node or b"")
         if node is None or not address:
@@ -256,7 +263,7 @@ class Cluster:
             # Traffic between nodes may not be encrypted.
             headers, key_hash = without_key(headers)
             link = self.link(node, address)
-            answer = await self._request(node, link.request(method, target, headers, body, key_hash, client))
+            answer = await self._request(node, link.request(method, target, headers, body, key_hash, client, identity))
         except NotSent:
             # The node is gone; the request may be sent to the node that takes over.
             return None

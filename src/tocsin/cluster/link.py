@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 from tocsin.cluster import wire
 from tocsin.cluster.channel import Channel, Dial, PeerRefuses, PeerUnreachable, ThisNode
+from tocsin.model.access import ApiKey
 from tocsin.model.errors import (
     Overloaded,
     RecordUndecodable,
@@ -144,11 +145,12 @@ class PeerLink:
         body: bytes,
         key_hash: str = "",
         client: str = "",
+        identity: ApiKey | None = None,
     ) -> wire.RelayedResponse:
         """The other node's response to an HTTP request. Raises NotSent, or Unavailable if the request may have been
         served."""
         return await self._exchange(
-            wire.RelayedResponse, wire.RelayedRequest, method, target, headers, body, key_hash, client
+            wire.RelayedResponse, wire.RelayedRequest, method, target, headers, body, key_hash, client, identity
         )
 
     async def _exchange(self, kind: type[R], make: Callable[..., wire.PeerRequest], *content: Any) -> R:

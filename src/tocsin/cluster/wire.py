@@ -14,6 +14,7 @@ from typing import TypeVar, get_args
 import msgspec
 
 from tocsin.model import errors
+from tocsin.model.access import ApiKey
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
 from tocsin.model.job import RowFilter
@@ -118,7 +119,7 @@ class AskDestinations(msgspec.Struct, tag="i", array_like=True):
 class RelayedRequest(msgspec.Struct, tag="h", array_like=True):
     """An HTTP request that only the other node can serve. `target` is the path with its query, as sent. `key_hash`: the
     SHA-256 of the client's API key, which is not among the headers; empty without one. `client`: the client's address; the
-    sender has checked the request's Host header and proxy."""
+    sender has checked the request's Host header and proxy, and the token of an `identity`."""
 
     id: int
     method: str
@@ -127,6 +128,7 @@ class RelayedRequest(msgspec.Struct, tag="h", array_like=True):
     body: bytes
     key_hash: str = ""
     client: str = ""
+    identity: ApiKey | None = None
 
 
 class Tick(msgspec.Struct, tag="t", array_like=True):

@@ -9,6 +9,8 @@ import msgspec
 
 #: Stands for all namespaces, or tenants, that a key may access, in lists.
 EVERY = "*"
+#: How the id of somebody whom an identity provider knows begins, where that of an API key would stand. No key's does.
+IDENTITY_PREFIX = "oidc-"
 
 
 class Role(StrEnum):
@@ -84,7 +86,8 @@ class ApiKey(msgspec.Struct, frozen=True):
 
 
 class SignIn(msgspec.Struct, frozen=True):
-    """A sign-in to the web pages with the key `key_id`.
+    """A sign-in to the web pages with the key `key_id`, or of somebody whom the identity provider knows by that id; only then
+    it has their name, and the groups by which they may do something.
 
     `token_hash` is the hexadecimal SHA-256 of the cookie's token; the token itself is never stored. `seen_at` is the last
     use, accurate to a part of the idle time-out. The sign-in ends at `expires_at`. Both are microseconds. `version` is its
@@ -95,6 +98,8 @@ class SignIn(msgspec.Struct, frozen=True):
     seen_at: int
     expires_at: int
     version: int = 1
+    name: str = ""
+    groups: tuple[str, ...] = ()
 
 
 def hash_key(secret: str) -> str:

@@ -10,12 +10,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
 from tocsin.administration import API_KEYS, api_keys, put_audit, unobserved
 from tocsin.keys import ApiKeys, admin_key
-from tocsin.model.access import ApiKey
+from tocsin.model.access import ApiKey, SignIn
 from tocsin.model.audit import AuditAction, AuditEntry, AuditSource, Detail
 from tocsin.model.errors import ConfigError, StoreError
 from tocsin.model.instants import format_instant
@@ -29,8 +30,12 @@ from tocsin.server.peers import loopback
 from tocsin.server.sign_ins import SignIns
 from tocsin.settings import Settings
 from tocsin.settings.sources import read_secret
+from tocsin.sso.identity import Identity
 from tocsin.tasks import end_tasks
 from tocsin.web.http.access import AuthFailures
+
+if TYPE_CHECKING:
+    from tocsin.sso.provider import Provider
 
 _log = structlog.get_logger("tocsin.server")
 
@@ -52,6 +57,7 @@ class Keyring:
         *,
         published: bool,
         insecure: bool = False,
+        provider: Provider | None = None,
         expiry_notice_s: float = 0.0,
         now_s: Callable[[], float] = time.time,
         observe: Observer = unobserved,
@@ -60,6 +66,8 @@ class Keyring:
         self._observe = observe
         self._published = published
         self.insecure = insecure
+        #: Where people sign in, and whose access tokens count.
+        self.provider = provider
         self._expiry_notice_s = expiry_notice_s
         self._now_s = now_s
         self._keys: dict[str, ApiKey] = {}
@@ -76,7 +84,7 @@ class Keyring:
     @property
     def required(self) -> bool:
         """Whether a request without a key is refused."""
-        return not self.insecure and (self._published or self._any_seen)
+        return not self.insecure and (self._published or self._any_seen or self.provider is not None)
 
     def lookup(self, hash: str) -> ApiKey | None:
         """The key in force with this hash, or None."""
@@ -85,6 +93,16 @@ class Keyring:
     def by_id(self, key_id: str) -> ApiKey | None:
         """The key in force with this id, or None."""
         return self._in_force(self._by_id.get(key_id))
+
+    def identify(self, token: str) -> ApiKey | None:
+        """Whom the identity provider knows by this token, as a key with what they may do. Raises Unavailable."""
+        return None if self.provider is None else self.provider.identify(token)
+
+    def permitted(self, sign_in: SignIn) -> ApiKey | None:
+        """The same of somebody who has signed in at the provider; None if they may do nothing any more."""
+        if self.provider is None:
+            return None
+        return self.provider.permitted(Identity(sign_in.key_id, sign_in.name, sign_in.groups))
 
     def expired(self, hash: str) -> bool:
         """Whether the key with this hash is known and has expired."""
@@ -170,6 +188,7 @@ async def open_access(
         store,
         published=published,
         insecure=settings.insecure,
+        provider=_open_provider(ends, settings),
         expiry_notice_s=settings.keys_expiry_notice_s,
         observe=observers.observe,
     )
@@ -188,12 +207,12 @@ async def open_access(
                 destinations=", ".join(touched.hosts),
                 remedy="list their addresses in egress.allow and restart",
             )
-    if keys.required and keys.empty:
+    if keys.required and keys.empty and keys.provider is None:
         why = f"ui.origins: {', '.join(settings.ui_origins)}" if loopback(settings.host) else settings.host
         raise ConfigError(
             f"host: the server is reachable from other machines ({why}) and has no API key; create one with "
-            "`tocsin keys create`, name a file with the first one in admin_key_file, listen on 127.0.0.1 without "
-            "ui.origins, or accept the risk with --insecure"
+            "`tocsin keys create`, name a file with the first one in admin_key_file, name an identity provider in "
+            "oidc.issuer, listen on 127.0.0.1 without ui.origins, or accept the risk with --insecure"
         )
     count = observers.metrics.count
     sign_ins = SignIns(store, settings.ui, observers.observe)
@@ -205,6 +224,18 @@ async def open_access(
     return Access(
         store, keys, sign_ins, AuthFailures(partial(count, "tocsin_authentication_failures")), audit, published
     )
+
+
+def _open_provider(ends: AsyncExitStack, settings: Settings) -> Provider | None:
+    """The identity provider of the settings, whose keys are read until `ends`."""
+    if settings.oidc.issuer is None:
+        return None
+    # An extra, and slow to import.
+    from tocsin.sso.provider import Provider
+
+    provider = Provider(settings.oidc)
+    ends.push_async_callback(end_tasks, asyncio.create_task(provider.run()))
+    return provider
 
 
 async def _create_admin_key(store: Store, path: Path, node: str) -> None:

@@ -17,6 +17,7 @@ MODULES = {
     "mongodb": ("pymongo",),
     "nats": ("nats",),
     "mcp": ("mcp", "mcp_types"),
+    "oidc": ("authlib", "httpx2", "joserfc"),
     "ical": ("recurring_ical_events",),
     "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
 }
@@ -35,6 +36,8 @@ def require_extras(settings: Settings) -> None:
         require_extra("nats", "nats_url")
     if settings.mcp.enabled:
         require_extra("mcp", "mcp.enabled")
+    if settings.oidc.issuer is not None:
+        require_extra("oidc", "oidc.issuer")
     if settings.inbox.url is not None:
         require_driver(settings.inbox.url, "inbox.url")
     if settings.tracing.endpoint is not None:

@@ -210,6 +210,8 @@ class Server:
             on_fatal=self._on_fatal,
         )
         relay = AgentRelay(settings.cluster, expected=settings.has_agent())
+        if access.keys.provider is not None:
+            relay.identified = access.keys.provider.known
         # The agent's timers fire on the node that owns their shard, which may never run the agent.
         forward_due = None if peers is None else relay.report_due
         keeper = StatisticsKeeper(
@@ -452,6 +454,7 @@ class Server:
             database=store_name(settings),
             agent_database=agent_database_name(settings),
             clock_mover=self._dev,
+            provider=access.keys.provider,
         )
 
     def _clients(self, watching: Observers) -> Clients:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.wire import RelayedRequest, RelayedResponse
+from tocsin.model.access import ApiKey
 from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.errors import Overloaded, Unavailable
-from tocsin.web.http.access import KEY_HASH, RELAYED
+from tocsin.web.http.access import IDENTITY, KEY_HASH, RELAYED, without_key
 from tocsin.web.http.errors import Headers
 from tocsin.web.http.in_process import Asgi, scope_of, serve
 
@@ -45,6 +47,8 @@ class AgentRelay:
         self.agent: ServiceAgent | None = None
         #: Connects to the other nodes; None: requests cannot be forwarded.
         self.cluster: Cluster | None = None
+        #: Whom the identity provider knows by a token with this SHA-256, if this node has checked it.
+        self.identified: Callable[[str], ApiKey | None] = lambda hash: None
         #: This node's application. Until it is set, nothing is served to other nodes.
         self.app: Asgi | None = None
 
@@ -95,7 +99,12 @@ class AgentRelay:
             return here if here.status else None
         try:
             answer = await self.cluster.ask_agent(
-                request.method, request.target, request.headers, request.body, request.client
+                request.method,
+                request.target,
+                request.headers,
+                request.body,
+                request.client,
+                self.identified(without_key(request.headers)[1]),
             )
         except Unavailable:
             if again and request.method in _SAFE:
@@ -137,6 +146,6 @@ async def serve_relayed(app: Asgi, request: RelayedRequest) -> RelayedResponse:
     """The application's response to a request that another node forwarded."""
     headers = [(name, value) for name, value in request.headers if name not in _OF_THE_CONNECTION]
     scope = scope_of(request.method, request.target, headers, (request.client, 0) if request.client else None)
-    scope.update({KEY_HASH: request.key_hash, RELAYED: bool(request.client)})
+    scope.update({KEY_HASH: request.key_hash, RELAYED: bool(request.client), IDENTITY: request.identity})
     answer = await serve(app, scope, request.body)
     return RelayedResponse(request.id, answer.status, answer.headers, answer.body)

@@ -132,7 +132,9 @@ async def _serve(settings: Settings, *, movable_clock: bool) -> int:
         listener = server.hand_over()
         await server.stop()
         paused.clear()
-        server = Server(settings, on_fatal=on_fatal, on_pause=paused.set, listener=listener, place=place)
+        # The stopped server has closed its clock; the folder knows how far it was ahead.
+        dev = None if dev is None else DevClock(dev.folder, settings)
+        server = Server(settings, on_fatal=on_fatal, on_pause=paused.set, listener=listener, place=place, dev=dev)
         try:
             if not await server.start(wanted):
                 return 0

@@ -96,13 +96,20 @@ class SignIns:
             self._keep(token, found)
         return found
 
-    async def begin(self, key: ApiKey) -> str:
-        """The token of a new sign-in."""
+    async def begin(self, key: ApiKey, groups: Sequence[str] = ()) -> str:
+        """The token of a new sign-in, with a key or of somebody in these groups of the identity provider."""
         now_s, token = self._now_s(), new_token(key.key_id)
         expires_at = round((now_s + self._limits.session_lifetime_max_s) * 1e6)
         if key.expires_at is not None:
             expires_at = min(expires_at, key.expires_at)
-        fresh = SignIn(key.key_id, token_hash(token), round(now_s * 1e6), expires_at)
+        fresh = SignIn(
+            key.key_id,
+            token_hash(token),
+            round(now_s * 1e6),
+            expires_at,
+            name=key.note if groups else "",
+            groups=tuple(groups),
+        )
         async with self._in_time("you can't be signed in; try again"):
             # By the store's clock: a node with a wrong clock must not end other sign-ins.
             now_us = await self._store.now()

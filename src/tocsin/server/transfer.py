@@ -19,7 +19,8 @@ from tocsin.administration import namespaces
 from tocsin.model.namespace import DamagedNamespace
 from tocsin.ports.store import Capabilities, Member, RunRow, Store
 from tocsin.server.stores import check_payload_limit, open_store
-from tocsin.server.transfer_calls import Calls, counted_calls, opened_calls
+from tocsin.server.transfer_calls import Calls, counted_calls, opened_calls, refuse_calls
+from tocsin.server.transfer_calls import refuse_data as refuse_data_of_calls
 from tocsin.server.transfer_log import forget_log
 from tocsin.server.transfer_mark import (
     TransferMark,
@@ -97,7 +98,7 @@ class Transfer:
         if mark is None:
             await refuse_data(target)
             if self._calls is not None:
-                await self._calls.refuse_data(target.place)
+                await refuse_data_of_calls(self._calls.target, target.place)
         elif mark.role == "source" or mark.other != source.place:
             raise TransferRefused(
                 f"--to: {target.place} is part of the transfer of another store, {mark.other}; name an empty store"
@@ -303,7 +304,9 @@ async def transfer_online(source: Settings, target: Settings, progress: Progress
     from tocsin.server.transfer_online import OnlineTransfer
 
     async with _opened(source, create=False, node=False) as of_source, _opened(target, create=True) as of_target:
-        moving = OnlineTransfer(of_source, of_target, progress, lambda: opened_calls(source, target))
+        moving = OnlineTransfer(
+            of_source, of_target, progress, lambda: opened_calls(source, target), lambda: refuse_calls(source, target)
+        )
         return await moving.run(), moving.paused_s
 
 

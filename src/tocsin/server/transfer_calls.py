@@ -22,11 +22,6 @@ class Calls(NamedTuple):
     source: AgentDatabase
     target: AgentDatabase
 
-    async def refuse_data(self, place: str) -> None:
-        """Raises TransferRefused unless the target has no rows."""
-        if not await is_empty(self.target):
-            raise TransferRefused(f"--to: {place} has service calls already; name an empty agent.database")
-
     async def copy(self, advance: Callable[[int], None]) -> None:
         """Copies what is missing."""
         await copy_tables(self.source, self.target, advance)
@@ -49,32 +44,59 @@ class Calls(NamedTuple):
 async def opened_calls(source: Settings, target: Settings) -> AsyncIterator[Calls | None]:
     """The agent databases to move service calls between; None if there are none, or both are the same database. Raises
     TransferRefused if the target has no place for them, StoreLocked if an agent runs."""
-    if not await has_calls(source) or (
-        target.has_agent() and target.agent_database_url() == source.agent_database_url()
-    ):
+    if _same(source, target) or not await has_calls(source):
         yield None
         return
-    require_driver(source.agent_database_url(), "agent.database")
-    of_source = agent_database(source.agent_database_url(), source.agent_sql)
-    try:
-        await of_source.open()
+    async with _opened(source) as of_source:
         if not target.has_agent():
             if await is_empty(of_source):
                 yield None
                 return
-            raise TransferRefused(
-                f"--to: {redacted(source.agent_database_url())} has service calls, and the target has no agent.database; "
-                "name one, SQLite or PostgreSQL, in --to-config"
-            )
-        require_driver(target.agent_database_url(), "agent.database")
-        of_target = agent_database(target.agent_database_url(), target.agent_sql)
-        try:
-            await of_target.open()
+            raise _no_place(source)
+        async with _opened(target) as of_target:
             yield Calls(of_source, of_target)
-        finally:
-            await of_target.close()
+
+
+async def refuse_calls(source: Settings, target: Settings) -> None:
+    """Raises TransferRefused, ConfigError or StoreError if service calls could not be moved, as far as that can be seen while
+    an agent uses the source."""
+    if _same(source, target) or not await has_calls(source):
+        return
+    if target.has_agent():
+        async with _opened(target) as of_target:
+            await refuse_data(of_target, redacted(target.agent_database_url()))
+        return
+    require_driver(source.agent_database_url(), "agent.database")
+    if await agent_database(source.agent_database_url(), source.agent_sql).has_calls():
+        raise _no_place(source)
+
+
+async def refuse_data(target: AgentDatabase, place: str) -> None:
+    """Raises TransferRefused unless the target has no rows."""
+    if not await is_empty(target):
+        raise TransferRefused(f"--to: {place} has service calls already; name an empty agent.database")
+
+
+def _same(source: Settings, target: Settings) -> bool:
+    return target.has_agent() and target.agent_database_url() == source.agent_database_url()
+
+
+def _no_place(source: Settings) -> TransferRefused:
+    return TransferRefused(
+        f"--to: {redacted(source.agent_database_url())} has service calls, and the target has no agent.database; name one, "
+        "SQLite or PostgreSQL, in --to-config"
+    )
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[AgentDatabase]:
+    require_driver(settings.agent_database_url(), "agent.database")
+    database = agent_database(settings.agent_database_url(), settings.agent_sql)
+    try:
+        await database.open()
+        yield database
     finally:
-        await of_source.close()
+        await database.close()
 
 
 async def counted_calls(source: Settings, advance: Callable[[int], None]) -> int | None:

@@ -11,7 +11,7 @@ import asyncio
 import time
 import uuid
 from array import array
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 import msgspec
@@ -75,7 +75,8 @@ _CONFIRM_S = 5.0
 class OnlineTransfer:
     """One run of a transfer under traffic, the first or a later one. Raises TransferRefused, StoreError.
 
-    `calls` opens the agent databases, once the servers are paused."""
+    `calls` opens the agent databases, once the servers are paused; `refuse_calls` raises TransferRefused for what can be
+    seen before to be wrong with them."""
 
     def __init__(
         self,
@@ -83,8 +84,10 @@ class OnlineTransfer:
         target: Side,
         progress: Progress,
         calls: Callable[[], AbstractAsyncContextManager[Calls | None]],
+        refuse_calls: Callable[[], Awaitable[None]],
     ) -> None:
-        self._source, self._target, self._progress, self._calls = source, target, progress, calls
+        self._source, self._target, self._progress = source, target, progress
+        self._calls, self._refuse_calls = calls, refuse_calls
         self._mark = self._pause = TransferMark("target", "", "", 0)
         #: From the request to pause until servers could use the target; most of it without writes.
         self.paused_s = 0.0
@@ -127,6 +130,7 @@ class OnlineTransfer:
             raise foreign_source(source.place, of_source)
         if mark is None:
             await refuse_data(target)
+            await self._refuse_calls()
             await self._refuse_large(began_us)
             ordered = tuple(sorted(await with_ordered_flows(source.store)))
             mark = await put_mark(

@@ -103,6 +103,7 @@ def _check_together(settings: Settings) -> None:
     if settings.inbox.url is not None and not settings.inbox.namespaces:
         wrong.append("inbox.namespaces: is missing; list the namespaces in which rows of inbox.url may create timers")
     wrong += _about_tls(settings)
+    wrong += _about_oidc(settings)
     wrong += _about_nats(settings)
     if settings.workers > 1:
         wrong += _against_workers(settings)
@@ -119,6 +120,23 @@ def _about_nats(settings: Settings) -> list[str]:
         first = parse_target(entry)[1].partition(".")[0]
         if first == prefix or first.startswith(f"{prefix}-"):
             wrong.append(f"nats_targets: {entry!r} leads to the agent's own subjects (broker_prefix); choose others")
+    return wrong
+
+
+def _about_oidc(settings: Settings) -> list[str]:
+    """Settings of the identity provider that lack others, or by which nobody or anybody could sign in."""
+    oidc = settings.oidc
+    if oidc.issuer is None:
+        return []
+    wrong = []
+    if oidc.client_id is None:
+        wrong.append(
+            "oidc.client_id: is missing; it is what the provider of oidc.issuer has registered this server under"
+        )
+    if not oidc.grants:
+        wrong.append("oidc.grants: is missing, so that nobody could do anything; list at least one, such as ops=admin")
+    if oidc.audience is not None and oidc.audience == oidc.client_id:
+        wrong.append("oidc.audience: must not be oidc.client_id, or ID tokens would be taken for access tokens")
     return wrong
 
 

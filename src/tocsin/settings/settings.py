@@ -44,6 +44,7 @@ from tocsin.model.validation import InputLimits
 from tocsin.ports.event import NAMESPACES_MAX
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.sql.pool import ServerOptions
+from tocsin.sso.options import OidcOptions
 from tocsin.stores import TOTAL_SHARDS_DEFAULT
 from tocsin.stores.options import (
     CassandraOptions,
@@ -346,6 +347,7 @@ class Settings:
     agent: AgentLimits = _part(AgentLimits, Topic.CALLS, "agent")
     bus: BusLimits = _part(BusLimits, Topic.MESSAGES, "bus")
     agent_sql: SqlSettings = _part(SqlSettings, Topic.CALL_DATABASE, "agent_sql")
+    oidc: OidcOptions = _part(OidcOptions, Topic.SECURITY, "oidc")
     mcp: McpOptions = _part(McpOptions, Topic.MCP, "mcp")
     ui: UiLimits = _part(UiLimits, Topic.PAGES, "ui")
 
@@ -405,7 +407,7 @@ SHARED = {
 }
 
 #: Settings whose values are never shown.
-SECRETS = frozenset({"cluster_secret", "cluster_secret_former"})
+SECRETS = frozenset({"cluster_secret", "cluster_secret_former", "oidc_client_secret"})
 #: Settings whose values are secrets and may come from files. The one that names the file has the same name with `_file`.
 SECRET_FIELDS = (
     "store",
@@ -415,4 +417,5 @@ SECRET_FIELDS = (
     "inbox_url",
     "cluster_secret",
     "cluster_secret_former",
+    "oidc_client_secret",
 )

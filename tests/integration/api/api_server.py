@@ -22,7 +22,7 @@ from tests.support.statistics import statistics_reader
 
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.keys import ApiKeys
-from tocsin.model.access import ApiKey, hash_key
+from tocsin.model.access import ApiKey, SignIn, hash_key
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.stores.memory import MemoryStore
@@ -44,6 +44,12 @@ class Keys:
 
     def expired(self, hash: str) -> bool:
         return False
+
+    def identify(self, token: str) -> ApiKey | None:
+        return None
+
+    def permitted(self, sign_in: SignIn) -> ApiKey | None:
+        return None
 
     def by_id(self, key_id: str) -> ApiKey | None:
         return next((key for key in self.known.values() if key.key_id == key_id), None)

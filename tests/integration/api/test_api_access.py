@@ -11,7 +11,7 @@ from fake_agent import FakeAgent
 from fake_timers import FakeTimerService
 
 from tocsin.cluster.wire import RelayedRequest
-from tocsin.model.access import Role
+from tocsin.model.access import ApiKey, Role
 from tocsin.server.relay import serve_relayed
 from tocsin.web.http.hosts import Hosts
 
@@ -171,3 +171,18 @@ def test_relaying_node_checks_the_host_header_and_forwards_the_client_address(se
     # A node that brings no address has checked nothing.
     unchecked = RelayedRequest(0, "GET", path.encode(), [(b"host", b"asked.example")], b"")
     assert asyncio.run(serve_relayed(agents_node, unchecked)).status == 403
+
+
+def test_whom_another_node_has_identified_may_do_what_they_may(keys: Keys) -> None:
+    """The token itself stays at the node that has checked it."""
+    node = make_api(FakeTimerService(), keys, FakeAgent(), hosts=Hosts("agent.example"))
+    path, limited = b"/api/v1/tenants/*/service-calls", ApiKey("oidc-1", "", Role.READ, ("default",))
+    statuses = [
+        asyncio.run(
+            serve_relayed(node, RelayedRequest(0, "GET", path, [], b"", client="192.0.2.7", identity=each))
+        ).status
+        for each in (None, ApiKey("oidc-1", "", Role.READ), limited)
+    ]
+    assert statuses[:2] == [401, 200]
+    asked = RelayedRequest(0, "POST", b"/api/v1/keys/list", [], b"{}", client="192.0.2.7", identity=limited)
+    assert asyncio.run(serve_relayed(node, asked)).status == 403

@@ -65,6 +65,11 @@ class AgentDatabase(Database):
         self.queries = SqlCallQueries(self)
         self.secrets = SqlTenantSecrets(self)
 
+    @abstractmethod
+    async def has_calls(self) -> bool:
+        """Whether there is a service call, in tables that exist. Needs neither `open` nor the lock: an agent may hold it.
+        Raises StoreError."""
+
     async def open(self, wait_s: float | None = None, standing_by: StandingBy | None = None) -> None:
         """Locks and migrates the database. Waits up to `wait_s` (None: `agent_sql.lock_wait`) for another agent to
         release it; a shared one calls `standing_by` with the name of the node that holds it. Raises StoreLocked if

@@ -124,6 +124,12 @@ async def missing_rights(url: str, settings: SqlSettings) -> tuple[str, list[str
     return server.safe_url, lacking if has_tables else None
 
 
+async def _has_calls(session: Connection) -> bool:
+    if await session.fetchval("SELECT to_regclass('service_calls') IS NULL"):
+        return False
+    return await session.fetchval("SELECT EXISTS (SELECT FROM service_calls)") is True
+
+
 class PostgresSession:
     """The port Session over a connection."""
 
@@ -198,6 +204,14 @@ class PostgresqlDatabase(AgentDatabase):
         self._commits = _Commits()
         self._pool: _Pool | None = None
         self._lock: LeaderLock | None = None
+
+    async def has_calls(self) -> bool:
+        """As the class describes it."""
+        pool = _Pool(self._server, 1)
+        try:
+            return bool(await pool.run(Activity.READING, _has_calls))
+        finally:
+            await pool.close()
 
     async def _open(self, wait_s: float, standing_by: StandingBy | None) -> None:
         """Locks and migrates the database and begins an epoch."""

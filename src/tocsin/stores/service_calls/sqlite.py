@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -114,6 +115,23 @@ class SqliteDatabase(AgentDatabase):
                     raise
             patience -= _LOCK_PAUSE_S
             await asyncio.sleep(_LOCK_PAUSE_S)
+
+    async def has_calls(self) -> bool:
+        """As the class describes it."""
+        path = self._path
+
+        def look() -> bool:
+            if path is None or not path.is_file():
+                return False
+            try:
+                with closing(
+                    connect(path, SqliteOptions(), cache_bytes=_READ_CACHE_BYTES, read_only=True)
+                ) as connection:
+                    return connection.execute("SELECT 1 FROM service_calls LIMIT 1").get is not None
+            except apsw.Error as error:
+                raise translate_error(error, self._name) from error
+
+        return await asyncio.to_thread(look)
 
     async def write(
         self, work: Work[T], committed: Callable[[], None] | None = None, unknown: Callable[[], None] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from tocsin.model.access import EVERY, ApiKey
 from tocsin.web.api.operation import Operation, Reach
@@ -58,6 +58,8 @@ class RequestGate:
 
     def authenticate(self, headers: Mapping[bytes, bytes], client: Client, scope: Mapping[str, Any]) -> ApiKey | None:
         """The same without role and scope. `scope` has what the relaying node reports about a relayed request."""
+        if (identity := scope.get(access.IDENTITY)) is not None:
+            return cast("ApiKey", identity)
         authorization = headers.get(b"authorization")
         key_hash = scope.get(access.KEY_HASH, "")
         failed = partial(self._failed, client, headers) if authorization is not None or key_hash else None

@@ -10,7 +10,7 @@ from typing import NoReturn, Protocol
 import structlog
 
 from tocsin.keys import grant_refusal
-from tocsin.model.access import EVERY, ApiKey, Role, hash_key
+from tocsin.model.access import EVERY, ApiKey, Role, SignIn, hash_key
 from tocsin.ports.agent_calls import Tenants
 from tocsin.rate_limit import RateLimit
 from tocsin.timers.listing import Scope
@@ -19,6 +19,8 @@ from tocsin.web.http.errors import Forbidden, TooManyFailures, Unauthenticated
 _SCHEME = b"bearer "
 #: In the ASGI scope of a request that another node relayed: the SHA-256 of its key, instead of the key. No client sets it.
 KEY_HASH = "tocsin.key_hash"
+#: In the same scope, where the relaying node has checked a token of the identity provider: whose it is, an ApiKey.
+IDENTITY = "tocsin.identity"
 #: In the same scope: whether the relaying node has checked the Host header and the proxies, by its own settings.
 RELAYED = "tocsin.relayed"
 
@@ -59,6 +61,12 @@ class Keyring(Protocol):
         """The key stored under this SHA-256, if it is in force. A lookup by hash leaks nothing, by timing or otherwise, about
         other keys' secrets."""
 
+    def identify(self, token: str) -> ApiKey | None:
+        """Whom the identity provider knows by this token, as a key with what they may do. Raises Unavailable."""
+
+    def permitted(self, sign_in: SignIn) -> ApiKey | None:
+        """The same of somebody who has signed in at the provider; None if they may do nothing any more."""
+
 
 def without_key(headers: list[tuple[bytes, bytes]]) -> tuple[list[tuple[bytes, bytes]], str]:
     """The headers without the API key, and the key's SHA-256; without a key, all headers and ""."""
@@ -88,7 +96,8 @@ def authenticate(
             raise Unauthenticated("this request requires an API key; send it as Authorization: Bearer <key>")
         return None
     if authorization[: len(_SCHEME)].lower() == _SCHEME:
-        return _known(_hash_of(authorization), keys, failed)
+        token = authorization[len(_SCHEME) :].strip().decode("latin-1")
+        return keys.lookup(hash_key(token)) or keys.identify(token) or _known(hash_key(token), keys, failed)
     return _refuse(
         "malformed", "the Authorization header's scheme is not Bearer; send Authorization: Bearer <key>", failed
     )

@@ -23,8 +23,18 @@ from tocsin.web.http.errors import Forbidden, client_message, problem_headers, p
 from tocsin.web.http.hosts import Hosts, Proxies, headers_by_name, is_of_host
 from tocsin.web.http.reading import ClientGone, Receive, read_body
 from tocsin.web.pages.admin.sessions import Principal, Sessions
+from tocsin.web.pages.admin.single_sign_on import BEGIN, CALLBACK
 from tocsin.web.pages.assets import PREFIX, UNBUILT, Assets
-from tocsin.web.pages.context import Fields, NewCookie, Relayed, RequestContext, cookie_name, cookie_value, read_form
+from tocsin.web.pages.context import (
+    Fields,
+    NewCookie,
+    NewCookiePage,
+    Relayed,
+    RequestContext,
+    cookie_name,
+    cookie_value,
+    read_form,
+)
 from tocsin.web.pages.overview.welcome import PREFIX as WELCOME
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import toast
@@ -53,7 +63,7 @@ _AGAIN_S = 5
 #: without it after a while.
 _OUTAGE_WAIT_S = 4.0
 #: Pages that need no sign-in.
-_OPEN_PATHS = frozenset({"/login", "/docs"})
+_OPEN_PATHS = frozenset({"/login", "/docs", BEGIN, CALLBACK})
 
 
 class Ui:
@@ -135,7 +145,7 @@ class Ui:
         if isinstance(response, Relayed):
             # The node that produced the response has set its cookies.
             return response
-        if isinstance(response, NewCookie):
+        if isinstance(response, NewCookie | NewCookiePage):
             cookie, fresh = response.cookie, True
         if fresh:
             response.set_cookie(name, cookie, path="/", httponly=True, samesite="strict", secure=secure)

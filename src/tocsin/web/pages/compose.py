@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tocsin.keys import ApiKeys
 from tocsin.model.setting import SettingInForce
@@ -21,6 +22,7 @@ from tocsin.web.pages.admin.namespaces import Namespaces
 from tocsin.web.pages.admin.sessions import Sessions, SignIns
 from tocsin.web.pages.admin.settings import SettingsTable
 from tocsin.web.pages.admin.sign_in import SignInPart
+from tocsin.web.pages.admin.single_sign_on import SingleSignOn
 from tocsin.web.pages.admin.store import StorePage
 from tocsin.web.pages.app import Ui
 from tocsin.web.pages.assets import Assets
@@ -65,6 +67,9 @@ from tocsin.web.pages.timers.editing import TimerEditing
 from tocsin.web.pages.timers.export import TimerExport
 from tocsin.web.pages.timers.listing import TimerList
 
+if TYPE_CHECKING:
+    from tocsin.sso.provider import Provider
+
 
 def compose(
     parts: WebParts,
@@ -80,9 +85,11 @@ def compose(
     database: str,
     agent_database: str | None,
     clock_mover: ClockMover | None,
+    provider: Provider | None,
 ) -> Ui:
     """The application. `agent` returns the service calls for each page that shows some; `database` is the store's name and
-    place, `agent_database` that of service calls if that is another one; `clock_mover` moves the clock, if something does."""
+    place, `agent_database` that of service calls if that is another one; `clock_mover` moves the clock, if something does;
+    `provider` is the identity provider, if there is one."""
     service, clock, keys, assets = parts.service, parts.clock, parts.keys, Assets()
     sessions = Sessions(keys, sign_ins, limits, time.time)
     nodes = Nodes(service)
@@ -94,6 +101,7 @@ def compose(
         keys=keys,
         policy_of=service.namespaces.retry_policy,
         is_paused=service.namespaces.is_paused,
+        issuer=None if provider is None else provider.issuer,
     )
     site = Site(
         service=service,
@@ -114,6 +122,7 @@ def compose(
         outages=outages,
         limits=limits,
     )
+    single = SingleSignOn(site, sessions, provider, parts.hosts, parts.auth_failures)
     welcome = Welcome(site, own_url=own_url, now_us=clock.now_us)
     timers, timer, schedule, call = TimerList(site), TimerDetail(site), ScheduleDetail(site), CallDetail(site)
     calls = CallList(site)
@@ -122,7 +131,8 @@ def compose(
     families = (
         Overview(site, parts.statistics, nodes, paused, paused_schedules, upcoming, welcome, database),
         welcome,
-        SignInPart(site, sessions, parts.auth_failures),
+        SignInPart(site, sessions, parts.auth_failures, single),
+        single,
         timers,
         TimerExport(site, timers),
         TimerEditing(site),

@@ -7,7 +7,7 @@ from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlsplit
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from tocsin.model.access import EVERY, Role
 from tocsin.model.audit import AuditSource
@@ -149,6 +149,15 @@ class NewCookie(RedirectResponse):
 
     def __init__(self, to: str, cookie: str) -> None:
         super().__init__(to, 303)
+        self.cookie = cookie
+
+
+class NewCookiePage(HTMLResponse):
+    """A page that replaces the cookie and goes on by itself: to another site, which a form's policy forbids a redirect, or
+    from one, when no redirect would bring the cookie along."""
+
+    def __init__(self, page: str, cookie: str) -> None:
+        super().__init__(page)
         self.cookie = cookie
 
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from starlette.responses import Response
@@ -104,7 +105,7 @@ _ROWS_AT_ONCE = 100
 
 class Pages:
     """Renders templates. `keys` indicates whether sign-in is required; `policy_of` returns the retry policy in force for a
-    timer, `is_paused` whether a namespace is paused."""
+    timer, `is_paused` whether a namespace is paused; `issuer` is the identity provider's URL, if there is one."""
 
     def __init__(
         self,
@@ -113,6 +114,7 @@ class Pages:
         keys: Keyring,
         policy_of: Callable[[Timer], RetryPolicy],
         is_paused: Callable[[str], bool],
+        issuer: str | None,
     ) -> None:
         self.assets = assets
         self._keys = keys
@@ -126,6 +128,7 @@ class Pages:
         )
         environment.globals.update(
             asset=assets.url,
+            identity_provider=None if issuer is None else urlsplit(issuer).hostname,
             docs=DOCS_URL,
             runbook=RUNBOOK,
             navigation=NAVIGATION,

@@ -10,11 +10,11 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tocsin.model.access import ApiKey, Role, SignIn, hash_key
+from tocsin.model.access import IDENTITY_PREFIX, ApiKey, Role, SignIn, hash_key
 from tocsin.web.http.access import Keyring
 from tocsin.web.pages.limits import UiLimits
 
@@ -69,8 +69,9 @@ class SignIns(Protocol):
     async def find(self, token: str) -> SignIn | None:
         """The sign-in of a token. Raises Unavailable."""
 
-    async def begin(self, key: ApiKey) -> str:
-        """Starts a sign-in. Returns its token. Raises Unavailable."""
+    async def begin(self, key: ApiKey, groups: Sequence[str] = ()) -> str:
+        """Starts a sign-in, with a key or of somebody in these groups of the identity provider. Returns its token. Raises
+        Unavailable."""
 
     async def touch(self, token: str) -> None:
         """Records a use."""
@@ -135,6 +136,10 @@ class Sessions:
         key = self._keys.lookup(hash_key(secret))
         return None if key is None else await self._sign_ins.begin(key)
 
+    async def sign_in_identity(self, identity: ApiKey, groups: Sequence[str]) -> str:
+        """The cookie of a new sign-in of somebody whom the identity provider knows. Raises Unavailable."""
+        return await self._sign_ins.begin(identity, groups)
+
     async def sign_out(self, cookie: str) -> None:
         """Ends the cookie's sign-in, if it has one, for copies of the cookie too: on this node at once. Raises
         Unavailable."""
@@ -142,13 +147,16 @@ class Sessions:
             await self._sign_ins.end(cookie)
 
     def _names_key(self, cookie: str) -> bool:
-        """Whether the cookie is that of a sign-in with a key in force: an invented one costs the store nothing."""
-        return _SIGNED_IN.match(cookie) is not None and self._keys.by_id(key_id_of(cookie)) is not None
+        """Whether the cookie may be that of a sign-in: an invented one with the id of no key costs the store nothing."""
+        if not _SIGNED_IN.match(cookie):
+            return False
+        key_id = key_id_of(cookie)
+        return key_id.startswith(IDENTITY_PREFIX) or self._keys.by_id(key_id) is not None
 
     def _principal(self, cookie: str, sign_in: SignIn | None) -> Principal | None:
         key = None
         if sign_in is not None and sign_in.expires_at > self._now_s() * 1e6:
-            key = self._keys.by_id(sign_in.key_id)
+            key = self._keys.permitted(sign_in) if sign_in.groups else self._keys.by_id(sign_in.key_id)
         if key is None and self._keys.required:
             return None
         return Principal(key, self.csrf(cookie))

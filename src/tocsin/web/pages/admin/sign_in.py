@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from starlette.responses import RedirectResponse, Response
 
+from tocsin.model.access import IDENTITY_PREFIX
 from tocsin.model.audit import AuditAction
 from tocsin.web.http.access import AuthFailures
 from tocsin.web.pages.admin.sessions import Sessions
+from tocsin.web.pages.admin.single_sign_on import SingleSignOn, within
 from tocsin.web.pages.context import NewCookie, RequestContext
 from tocsin.web.pages.site import Part, Site, route
 
@@ -20,15 +22,16 @@ _NO_KEY = (
 class SignInPart(Part):
     """Signing in and out."""
 
-    def __init__(self, site: Site, sessions: Sessions, auth_failures: AuthFailures) -> None:
+    def __init__(self, site: Site, sessions: Sessions, auth_failures: AuthFailures, single: SingleSignOn) -> None:
         super().__init__(site)
+        self._single = single
         self._auth_failures = auth_failures
         self._sessions = sessions
 
     @route("GET", "/login")
     async def show(self, context: RequestContext) -> Response:
         """The form. It also works where keys are optional, to see the pages with the permissions of a key."""
-        to = _within(context.query.exact("to"))
+        to = within(context.query.exact("to"))
         if context.principal.key is not None:
             return RedirectResponse(to, 303)
         return self._pages.page("admin/login.html", context, title="Sign in", message="", to=to)
@@ -36,7 +39,7 @@ class SignInPart(Part):
     @route("POST", "/login")
     async def sign_in(self, context: RequestContext) -> Response:
         """Signs in with a valid key under a new cookie, which prevents session fixation."""
-        to = _within(context.form.exact("to"))
+        to = within(context.form.exact("to"))
         cookie = await self._sessions.sign_in(context.form.get("key"))
         if cookie is None:
             suppressed = self._auth_failures.failure(context.address, "unknown_key", "pages")
@@ -55,12 +58,11 @@ class SignInPart(Part):
     async def sign_out(self, context: RequestContext) -> Response:
         """Ends the session, for copies of the cookie too."""
         await self._sessions.sign_out(context.cookie)
-        if context.principal.key is not None:
+        key = context.principal.key
+        if key is not None:
             await self._site.audit.write(AuditAction.SIGN_OUT, context.actor)
+        if key is not None and key.key_id.startswith(IDENTITY_PREFIX):
+            elsewhere = await self._single.sign_out_url(context)
+            if elsewhere is not None:
+                return self._single.going_on(context, elsewhere, self._sessions.new_cookie())
         return NewCookie("/login" if self._sessions.required else "/", self._sessions.new_cookie())
-
-
-def _within(path: str) -> str:
-    """The path if it is one on this server, or `/`: a sign-in never redirects to another site."""
-    plain = path.startswith("/") and not path.startswith("//") and "\\" not in path
-    return path if plain and path.isascii() and path.isprintable() else "/"
