@@ -38,7 +38,7 @@ MINUTE = 60 * SECOND
 _TRIES_S, _PAUSE_S = 5.0, 0.5
 GRACE = 90 * SECOND
 #: Slow nodes, so that a day takes not too long.
-_SLOW = {
+_SLOW: dict[str, int] = {
     "heartbeat_interval_us": 5 * SECOND,
     "node_lease_us": 12 * SECOND,
     "member_timeout_us": 16 * SECOND,
@@ -46,6 +46,8 @@ _SLOW = {
     "namespaces_interval_us": 10 * SECOND,
     "namespaces_lease_us": 30 * SECOND,
     "quota_check_interval_us": 60 * SECOND,
+    # Also of a minute a day ago.
+    "occurrences_kept": 10_000,
 }
 #: Minutes of a stop without an outage in which an alarm must come.
 QUIET_MINUTES = 6

@@ -72,12 +72,9 @@ class MonitorName(RequestStruct):
     id: MonitorId
 
 
-class PutMonitor(RequestStruct, kw_only=True):
-    """A monitor with all its fields; send exactly one of `cron` and `every`. Without `managedBy` an existing
-    monitor keeps it."""
+class MonitorFields(RequestStruct, kw_only=True):
+    """When a monitor's job should report, and who is notified."""
 
-    namespace: NamespaceName
-    id: MonitorId
     cron: Cron | UnsetType = UNSET
     time_zone: MonitorZone | UnsetType = UNSET
     every: Every | UnsetType = UNSET
@@ -87,6 +84,14 @@ class PutMonitor(RequestStruct, kw_only=True):
     on_recovery: Annotated[Hook | UnsetType, ON_MONITOR_RECOVERY] = UNSET
     tags: Tags | UnsetType = UNSET
     description: Description | UnsetType = UNSET
+
+
+class PutMonitor(MonitorFields, kw_only=True):
+    """A monitor with all its fields; send exactly one of `cron` and `every`. Without `managedBy` an existing monitor keeps
+    it."""
+
+    namespace: NamespaceName
+    id: MonitorId
     managed_by: ManagedBy | UnsetType = UNSET
     expected_version: ExpectedVersion | UnsetType = UNSET
 

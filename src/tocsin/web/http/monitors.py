@@ -50,7 +50,7 @@ class MonitorRequests:
 
     async def put(self, sent: wire.PutMonitor, now_us: int, actor: Actor) -> MonitorView:
         """Creates the monitor, or replaces its definition."""
-        timer, definition = self._read(sent, now_us)
+        timer, definition = monitor_in(sent, self._parser, now_us)
         expected = None if sent.expected_version is UNSET else sent.expected_version
         view = await self.monitors.put(timer, definition, expected_version=expected)
         if not view.unchanged:
@@ -124,62 +124,63 @@ class MonitorRequests:
             base = f"{'https' if secure else 'http'}://{host}"
         return f"{base.rstrip('/')}{PING_PATH}{token}"
 
-    def _read(self, sent: wire.PutMonitor, now_us: int) -> tuple[Timer, MonitorDefinition]:
-        rules = self._parser.rules
-        errors = bad_fields(sent, rules)
-        rhythms = {"cron": sent.cron, "every": sent.every}
-        given = [name for name, value in rhythms.items() if value is not UNSET]
-        if not given:
-            errors.append(FieldError("cron", "is missing; send cron or every"))
-        errors += [FieldError(name, f"conflicts with {given[0]}; send only one of them") for name in given[1:]]
-        if sent.time_zone is not UNSET and sent.cron is UNSET:
-            errors.append(FieldError("timeZone", "applies only to cron; leave it out"))
-        found = len(errors)
-        every_us = None if sent.every is UNSET else read(parse_duration, "every", sent.every, errors)
-        grace_us = self._duration("grace", sent.grace, GRACE_US_MIN, GRACE_US_MAX, errors)
-        repeat_us = self._duration("repeat", sent.repeat, REPEAT_US_MIN, REPEAT_US_MAX, errors)
-        definition = MonitorDefinition(
-            cron=_or_none(sent.cron),
-            time_zone="UTC" if sent.time_zone is UNSET else sent.time_zone,
-            every_us=every_us,
-            grace_us=GRACE_US_DEFAULT if grace_us is None else grace_us,
-            repeat_us=repeat_us,
-            managed_by=_or_none(sent.managed_by),
-        )
-        if len(errors) == found and len(given) == 1:
-            errors += check(definition.rule, now_us)
-        if sent.tags is not UNSET:
-            errors += rules.new_tags(sent.tags, "tags")
-        hooks = self._parser.hooks(sent, errors)
-        if errors:
-            raise InvalidInput(*errors)
-        timer = Timer(
-            sent.namespace,
-            sent.id,
-            now_us,
-            "",
-            now_us,
-            now_us,
-            tags=() if sent.tags is UNSET else tuple(sent.tags),
-            description=None if sent.description is UNSET else sent.description,
-            hooks=None if hooks is UNSET else NO_HOOKS.changed(hooks),
-        )
-        return timer, definition
-
-    def _duration(
-        self, name: str, text: str | UnsetType, least: int, most: int, errors: list[FieldError]
-    ) -> int | None:
-        if text is UNSET:
-            return None
-        found = len(errors)
-        duration_us = read(parse_duration, name, text, errors)
-        if len(errors) == found and not least <= duration_us <= most:
-            reason = f"must be between {format_duration(least)} and {format_duration(most)}"
-            errors.append(FieldError(name, reason))
-        return duration_us
-
     async def _record(self, action: AuditAction, actor: Actor, sent: wire.MonitorName | wire.PutMonitor) -> None:
         await self._audit.write(action, actor, sent.namespace, {"monitor": sent.id})
+
+
+def monitor_in(sent: wire.PutMonitor, parser: RequestParser, now_us: int) -> tuple[Timer, MonitorDefinition]:
+    """The monitor that is put. Raises InvalidInput with all bad fields."""
+    rules = parser.rules
+    errors = bad_fields(sent, rules)
+    rhythms = {"cron": sent.cron, "every": sent.every}
+    given = [name for name, value in rhythms.items() if value is not UNSET]
+    if not given:
+        errors.append(FieldError("cron", "is missing; send cron or every"))
+    errors += [FieldError(name, f"conflicts with {given[0]}; send only one of them") for name in given[1:]]
+    if sent.time_zone is not UNSET and sent.cron is UNSET:
+        errors.append(FieldError("timeZone", "applies only to cron; leave it out"))
+    found = len(errors)
+    every_us = None if sent.every is UNSET else read(parse_duration, "every", sent.every, errors)
+    grace_us = _duration("grace", sent.grace, GRACE_US_MIN, GRACE_US_MAX, errors)
+    repeat_us = _duration("repeat", sent.repeat, REPEAT_US_MIN, REPEAT_US_MAX, errors)
+    definition = MonitorDefinition(
+        cron=_or_none(sent.cron),
+        time_zone="UTC" if sent.time_zone is UNSET else sent.time_zone,
+        every_us=every_us,
+        grace_us=GRACE_US_DEFAULT if grace_us is None else grace_us,
+        repeat_us=repeat_us,
+        managed_by=_or_none(sent.managed_by),
+    )
+    if len(errors) == found and len(given) == 1:
+        errors += check(definition.rule, now_us)
+    if sent.tags is not UNSET:
+        errors += rules.new_tags(sent.tags, "tags")
+    hooks = parser.hooks(sent, errors)
+    if errors:
+        raise InvalidInput(*errors)
+    timer = Timer(
+        sent.namespace,
+        sent.id,
+        now_us,
+        "",
+        now_us,
+        now_us,
+        tags=() if sent.tags is UNSET else tuple(sent.tags),
+        description=None if sent.description is UNSET else sent.description,
+        hooks=None if hooks is UNSET else NO_HOOKS.changed(hooks),
+    )
+    return timer, definition
+
+
+def _duration(name: str, text: str | UnsetType, least: int, most: int, errors: list[FieldError]) -> int | None:
+    if text is UNSET:
+        return None
+    found = len(errors)
+    duration_us = read(parse_duration, name, text, errors)
+    if len(errors) == found and not least <= duration_us <= most:
+        reason = f"must be between {format_duration(least)} and {format_duration(most)}"
+        errors.append(FieldError(name, reason))
+    return duration_us
 
 
 def ping_of(event: str | None, body: bytes) -> Ping | None:
