@@ -79,7 +79,7 @@ def api_page(generated: str) -> str:
         for method, operation in methods.items():
             title = f"{method.upper()} {path}"
             lines += _operation(title, operation, schemas)
-            if "requestBody" in operation:
+            if "application/json" in operation.get("requestBody", {}).get("content", {}):
                 asked.setdefault(_named(operation["requestBody"]["content"]["application/json"]["schema"]), title)
     lines += _webhook(document["webhooks"]["timerFired"]["post"], schemas)
     lines += ["# Objects", ""]
@@ -120,8 +120,8 @@ def _operation(title: str, operation: Json, schemas: Json) -> list[str]:
                 f"| {name} | {given['in']} | {_type(given['schema'])} | {_limits(given['schema'])} | {given['description']} |"
             )
         lines.append("")
-    if (body := operation.get("requestBody")) is not None:
-        content = body["content"]["application/json"]
+    body = operation.get("requestBody")
+    if body is not None and (content := body["content"].get("application/json")) is not None:
         lines += [f"**Request**, {_type(content['schema'])}{'' if body['required'] else '; optional'}:", ""]
         lines += _members(schemas[_named(content["schema"])], schemas)
         if "example" in content:

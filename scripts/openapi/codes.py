@@ -74,6 +74,12 @@ CODES: dict[str, ErrorCode] = {
         "Create it with `calendars/put`, or correct the name; `calendars/list` has those that there are.",
         "namespace 'orders' has no calendar 'holidays-de'; create it with calendars/put",
     ),
+    "MONITOR_NOT_FOUND": ErrorCode(
+        "The namespace has no monitor of this id; or none has this ping URL.",
+        "Create it with `monitors/put`, or correct the id; `monitors/list` has those that there are. `monitors/rotate` makes "
+        "a new ping URL.",
+        "no monitor 'nightly-backup' in namespace 'orders'",
+    ),
     "SERVICE_CALL_NOT_FOUND": ErrorCode(
         "The tenant has no service call with this id, or the call is no longer retained.",
         "Check tenant and id. Finished calls are kept for the setting `agent.retention`.",

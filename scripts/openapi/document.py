@@ -210,6 +210,11 @@ def _operation(each: Described) -> Json:
             "required": not operation.body_optional,
             "content": {"application/json": content},
         }
+    if operation.any_body:
+        shown["requestBody"] = {
+            "required": False,
+            "content": {"*/*": {"schema": {"type": "string", "description": "What to keep, of any type."}}},
+        }
     shown["responses"] = _responses(each, is_open)
     return shown
 
@@ -358,6 +363,7 @@ def _constrain(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
         schemas[struct].setdefault("allOf", []).append(
             {"not": {"required": [limits], "properties": {limits: {**_ORDERED, "type": "object"}}}}
         )
+    schemas["PutMonitor"]["oneOf"] = [{"required": [name]} for name in ("cron", "every")]
     schemas["PutCalendar"]["anyOf"] = [
         {"required": [name], "properties": {name: {"minItems": 1}}} for name in ("dates", "ranges", "weekdays")
     ]

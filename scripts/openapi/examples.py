@@ -11,7 +11,9 @@ from tocsin.model.access import Role
 from tocsin.model.explanation import TimerState, WaitsFor
 from tocsin.model.failure_groups import FailedKind
 from tocsin.model.job import JobAction, JobKind, JobState
+from tocsin.model.monitor import MonitorStatus
 from tocsin.model.namespace import Answers, HistoryMode
+from tocsin.model.period import PeriodStatus
 from tocsin.model.run import RunStatus
 from tocsin.model.schedule import CatchUp, OnSkipped, ScheduleStatus, Source
 from tocsin.model.timer import Status
@@ -26,6 +28,7 @@ from tocsin.web.http import (
     failures,
     flows,
     jobs,
+    monitor_wire,
     schedule_wire,
     statistics,
     wire,
@@ -148,6 +151,24 @@ _CALENDAR = calendars.Calendar(
     created_at=_CREATED,
     updated_at=_CREATED,
 )
+_MONITOR = monitor_wire.Monitor(
+    namespace="orders",
+    id="nightly-backup",
+    cron="0 3 * * *",
+    time_zone="Europe/Berlin",
+    grace="30m",
+    tags=[],
+    state=MonitorStatus.UP,
+    since=_CREATED,
+    running=False,
+    last_ping_at="2027-01-31T02:02:17Z",
+    expected_at="2027-02-01T02:00:00Z",
+    deadline="2027-02-01T02:30:00Z",
+    version=1,
+    created_at=_CREATED,
+    updated_at=_CREATED,
+)
+_PING_URL = "https://timers.example/ping/Yk3v9x2qmT0aXW5cJr8e1g"
 _CALENDAR_SUMMARY = calendars.CalendarSummary(
     namespace="orders",
     name="holidays-de",
@@ -305,6 +326,23 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
     flows.FlowPage(flows=[_FLOW]),
     _CALENDAR,
     calendars.CalendarPage(calendars=[_CALENDAR_SUMMARY]),
+    monitor_wire.MonitorAnswer(monitor=_MONITOR),
+    monitor_wire.MonitorPut(monitor=_MONITOR, created=True, ping_url=_PING_URL),
+    monitor_wire.MonitorRotated(monitor=_MONITOR, ping_url=_PING_URL),
+    monitor_wire.MonitorPage(monitors=[_MONITOR]),
+    monitor_wire.MonitorPeriods(
+        periods=[
+            monitor_wire.MonitorPeriod(
+                expected_at="2027-01-31T02:00:00Z",
+                deadline="2027-01-31T02:30:00Z",
+                state=PeriodStatus.ON_TIME,
+                started_at="2027-01-31T02:00:00.100000Z",
+                ended_at="2027-01-31T02:02:17Z",
+                duration_ms=136_900.0,
+                exit_code=0,
+            )
+        ]
+    ),
     _DESTINATION,
     destinations.DestinationList(destinations=[_DESTINATION], further=0),
     administration.AuditPage(

@@ -24,6 +24,8 @@ EVERY_OR_ID: Json = {
 }
 #: The schemas of parameters of paths and queries, by name; of a parameter that may be repeated, one value's.
 PARAMETERS: dict[str, Json] = {
+    "token": {"type": "string", "pattern": "^[A-Za-z0-9_-]{22}$"},
+    "event": {"type": "string", "pattern": "^(start|fail|[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$"},
     "tenantId": _UUID,
     "serviceCallId": _UUID,
     "tag": {"type": "string", **text_schema(AGENT_LIMITS.tag_chars_max)},

@@ -43,6 +43,8 @@ PATH_PARAMETERS = {
     ),
     "serviceCallId": ("The service call: a UUID of version 7.", "01890a5d-ac96-774b-bcce-b302099a8058"),
     "tag": ("The tag, percent-encoded.", "star"),
+    "token": ("The token at the end of the monitor's ping URL.", "Yk3v9x2qmT0aXW5cJr8e1g"),
+    "event": ("`start`, `fail`, or an exit code from 0 to 255.", "start"),
 }
 
 _WRITE_ERRORS = ("OVERLOADED", "SHARD_UNAVAILABLE", "REQUEST_EXPIRED")
@@ -69,6 +71,10 @@ _FLOW_READ_ERRORS = ("FLOW_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE
 _FLOW_CHANGE_ERRORS = ("NAMESPACE_NOT_FOUND", "NAMESPACE_DELETING", "CONFLICT", "SHARD_UNAVAILABLE")
 _CALENDAR_READ_ERRORS = ("CALENDAR_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
 _CALENDAR = {"namespace": "orders", "name": "holidays-de"}
+_MONITOR = {"namespace": "orders", "id": "nightly-backup"}
+_MONITOR_ERRORS = ("MONITOR_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
+_MONITOR_CHANGE_ERRORS = ("MONITOR_NOT_FOUND", *_SCHEDULE_WRITE_ERRORS)
+_PING_ERRORS = ("MONITOR_NOT_FOUND", "NAMESPACE_DELETING", "TOO_MANY_FAILURES", *_WRITE_ERRORS)
 _FLOW = {"namespace": "orders", "match": "customer:"}
 _DESTINATION = {"destination": "https://shop.example"}
 _JOB_ERRORS = ("OVERLOADED", "SHARD_UNAVAILABLE")
@@ -331,6 +337,47 @@ OPERATIONS: dict[str, dict[str, About]] = {
             "Delete a calendar",
             errors=("CALENDAR_NOT_FOUND", "CALENDAR_IN_USE", "VERSION_CONFLICT", *_FLOW_CHANGE_ERRORS),
             example=_CALENDAR,
+        ),
+    },
+    "Monitors": {
+        "putMonitor": About(
+            "Create or replace a monitor",
+            errors=("VERSION_CONFLICT", *_SCHEDULE_WRITE_ERRORS),
+            example={
+                **_MONITOR,
+                "cron": "0 3 * * *",
+                "timeZone": "Europe/Berlin",
+                "grace": "30m",
+                "onLate": {"url": "https://shop.example/hooks/alerts"},
+            },
+        ),
+        "getMonitor": About("Get a monitor", errors=_MONITOR_ERRORS, example=_MONITOR),
+        "listMonitors": About(
+            "List monitors",
+            errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
+            example={"namespace": "orders", "state": ["late", "failed"], "limit": 100},
+        ),
+        "pauseMonitor": About("Pause a monitor", errors=_MONITOR_CHANGE_ERRORS, example=_MONITOR),
+        "resumeMonitor": About("Resume a monitor", errors=_MONITOR_CHANGE_ERRORS, example=_MONITOR),
+        "rotateMonitor": About("Replace the ping URL of a monitor", errors=_MONITOR_CHANGE_ERRORS, example=_MONITOR),
+        "deleteMonitor": About(
+            "Delete a monitor", errors=("VERSION_CONFLICT", *_MONITOR_CHANGE_ERRORS), example=_MONITOR
+        ),
+        "pingMonitor": About(
+            "Report for a monitor's job",
+            errors=_MONITOR_CHANGE_ERRORS,
+            example={**_MONITOR, "event": "success", "exitCode": 0},
+        ),
+        "monitorHistory": About(
+            "List the periods of a monitor", errors=_MONITOR_ERRORS, example={**_MONITOR, "limit": 30}
+        ),
+        "ping": About("Report a success by URL", errors=_PING_ERRORS, media_type="text/plain"),
+        "pingWithBody": About("Report a success by URL, with a body", errors=_PING_ERRORS, media_type="text/plain"),
+        "pingEvent": About(
+            "Report a start, a failure or an exit code by URL", errors=_PING_ERRORS, media_type="text/plain"
+        ),
+        "pingEventWithBody": About(
+            "Report a start, a failure or an exit code by URL, with a body", errors=_PING_ERRORS
         ),
     },
     "Destinations": {

@@ -21,7 +21,9 @@ from tocsin.model.condition import OnConflict
 from tocsin.model.explanation import TimerState, WaitsFor
 from tocsin.model.failure_groups import FailedKind
 from tocsin.model.job import JobAction, JobKind, JobState, WaitingStatus
+from tocsin.model.monitor import MonitorStatus, PingEvent
 from tocsin.model.namespace import Answers, HistoryMode
+from tocsin.model.period import PeriodStatus
 from tocsin.model.run import RunStatus
 from tocsin.model.schedule import CatchUp, OnSkipped, ScheduleStatus, Source
 from tocsin.model.timer import Status
@@ -64,6 +66,9 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
     "LiveScheduleStatus": (list(LiveScheduleStatus), "The state of a schedule that has not ended."),
     "CatchUp": (list(CatchUp), "What becomes of instants that pass while a schedule cannot fire."),
     "OnSkipped": (list(OnSkipped), "What becomes of an instant that a calendar excludes."),
+    "MonitorState": (list(MonitorStatus), "What is known of a monitor's job."),
+    "PeriodState": (list(PeriodStatus), "How a period of a monitor ended."),
+    "PingEvent": (list(PingEvent), "What a ping reports."),
     "Weekday": (list(Weekday), "A day of the week."),
     "ExclusionReason": (list(ExclusionReason), " ".join((ExclusionReason.__doc__ or "").split())),
     "OccurrenceSource": (list(Source), "Why an occurrence fired."),
@@ -79,6 +84,8 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
 #: Enums of the code whose name in the document differs.
 _RENAMED = {
     Status.__name__: "TimerStatus",
+    MonitorStatus.__name__: "MonitorState",
+    PeriodStatus.__name__: "PeriodState",
     RunStatus.__name__: "RunStatus",
     WaitsFor.__name__: "TimerWaitsFor",
     CallStatus.__name__: "ServiceCallStatus",

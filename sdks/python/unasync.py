@@ -14,6 +14,8 @@ NOTE = "# Made from _async/{} by unasync.py; edit that.\n"
 WORDS = (
     (r"\basync (def|with|for)\b", r"\1"),
     (r"\bawait ", ""),
+    (r"\bAwaitable, ", ""),
+    (r"\bAwaitable\[(\w+)\]", r"\1"),
     (r"\b__a(enter|exit|iter|next)__\b", r"__\1__"),
     (r"\bAsync(?=[A-Z])", ""),
     (r"\basync_(?=[a-z])", ""),

@@ -62,6 +62,9 @@ async function call(client, step, signal) {
   if (verb === "createEach") {
     return createEach(part, given.timers, given.concurrency);
   }
+  if (step.do === "monitors.run") {
+    return monitored(part, given);
+  }
   if (verb === "batcher") {
     return batched(part.batcher(), given.items.map(timerOf));
   }
@@ -77,6 +80,15 @@ async function call(client, step, signal) {
   }
   const result = await (all ? part.list(options) : part[verb](timerOf(given), options));
   return !all && ["list", "history", "members"].includes(verb) ? listed(result, pages) : result;
+}
+
+/** What a monitored job did. */
+async function monitored(part, { namespace, id, fail }) {
+  const job = () => (fail === undefined ? Promise.resolve("done") : Promise.reject(new Error(fail)));
+  return part.run({ namespace, id }, job).then(
+    (returned) => ({ returned }),
+    (error) => ({ raised: error.message }),
+  );
 }
 
 /** So many at a time. */

@@ -18,6 +18,22 @@ _BESIDE = ("", "-wal", "-shm", "-journal")
 _OURS = re.compile(r"(?:tocsin|agent)\.db(?:-wal|-shm|-journal|\.lock)?\Z|tocsin\.lock\Z|dev-clock\.json\Z")
 
 
+#: The mask that was in force before `keep_files_private`; None before that.
+_inherited: int | None = None
+
+
+def keep_files_private() -> None:
+    """From now on, files that this process creates are not for other users unless it permits that."""
+    global _inherited
+    _inherited = os.umask(OTHERS)
+
+
+def inherited_umask() -> int:
+    """The mask with which the process was started, for a program that it starts on behalf of its user; -1, which changes
+    nothing, if it has not been replaced."""
+    return -1 if _inherited is None else _inherited
+
+
 def make_folder(folder: Path) -> None:
     """Creates the folder if it is missing. Raises OSError."""
     folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)

@@ -12,15 +12,18 @@ from tests.support.window_bench import at_once
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError, StoreUnavailable
 from tocsin.ports.records import Record
 from tocsin.ports.store import (
+    PAGE_BYTES_MAX,
     Applied,
     FailurePlace,
     FailureRow,
     FireKey,
     Found,
+    HistoryRow,
     Listed,
     ListQuery,
     Loaded,
     Member,
+    RunRow,
     ShardBatch,
     ShardState,
     StoredRow,
@@ -229,6 +232,11 @@ class Link:
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
         return await self._call(lambda: self._store.fetch(shard_id, uuids))
+
+    async def runs(
+        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX
+    ) -> list[HistoryRow | RunRow]:
+        return await self._call(lambda: self._store.runs(shard_id, uuid, before, limit, bytes_max))
 
     async def purge_history(self, now_us: int, limit: int) -> int:
         return await self._call(lambda: self._store.purge_history(now_us, limit), writes="purge")

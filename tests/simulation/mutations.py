@@ -15,6 +15,7 @@ from . import (
     mutations_of_flows,
     mutations_of_forwarding,
     mutations_of_jobs,
+    mutations_of_monitors,
     mutations_of_replays,
     mutations_of_runs,
     mutations_of_schedules,
@@ -35,6 +36,7 @@ MUTATIONS = (
     + mutations_of_schedules.MUTATIONS
     + mutations_of_clocks.MUTATIONS
     + mutations_of_jobs.MUTATIONS
+    + mutations_of_monitors.MUTATIONS
     + mutations_of_flows.MUTATIONS
     + mutations_of_destinations.MUTATIONS
 )

@@ -113,6 +113,7 @@ const scope = sessionStorage.getItem("tocsin.scope");
 if (scope && !isScoped) {
   for (const link of scoped) link.search = new URLSearchParams({ namespace: scope });
   document.querySelector("#scope > summary span").textContent = scope;
+  document.querySelector("#scope > summary").setAttribute("aria-label", `Scope: ${scope}`);
 }
 
 // A day is one of the reader's zone, unless another is chosen.

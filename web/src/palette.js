@@ -15,7 +15,7 @@ function known() {
   const pages = [...document.querySelectorAll(".rail-nav a")].map((link) => ({ name: link.textContent.trim(), what: "page", href: link.getAttribute("href") }));
   const may = (path) => document.querySelector(`.rail-nav a[href^="${path}"]`);
   const scope = document.querySelector(".rail-nav a[data-scoped]")?.search ?? "";
-  const made = [["New timer", "/timers"], ["New schedule", "/schedules"], ["New call", "/calls"]].filter(([, path]) => may(path)).map(([name, path]) => ({ name, what: "action", href: `${path}/new${path === "/calls" ? "" : scope}` }));
+  const made = [["New timer", "/timers"], ["New schedule", "/schedules"], ["New call", "/calls"], ["New monitor", "/monitors"]].filter(([, path]) => may(path)).map(([name, path]) => ({ name, what: "action", href: `${path}/new${path === "/calls" ? "" : scope}` }));
   const acts = [["Switch between light and dark", "theme"], ["Show keyboard shortcuts", "help"]].map(([name, act]) => ({ name, what: "action", act }));
   return [...pages, ...made, ...acts];
 }

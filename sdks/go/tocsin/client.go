@@ -43,6 +43,8 @@ type Client struct {
 	Flows *Flows
 	// Calendars are dates by name that schedules skip, or on which alone they fire.
 	Calendars *Calendars
+	// Monitors know when jobs should report, and notify when one does not.
+	Monitors *Monitors
 	// Destinations are the hosts to which timers are sent.
 	Destinations *Destinations
 	// Cluster shows the servers.
@@ -193,7 +195,7 @@ func NewClient(baseURL string, options ...Option) *Client {
 func newClient(shared part) *Client {
 	return &Client{
 		&Timers{shared}, &Schedules{shared}, &Failures{shared}, &Jobs{shared}, &Namespaces{shared}, &Flows{shared},
-		&Calendars{shared}, &Destinations{shared}, &ClusterView{shared}, &Keys{shared}, &Audit{shared}, shared,
+		&Calendars{shared}, &Monitors{shared}, &Destinations{shared}, &ClusterView{shared}, &Keys{shared}, &Audit{shared}, shared,
 	}
 }
 

@@ -20,6 +20,8 @@ var (
 	ErrFlowNotFound error = &class{name: "FlowNotFound", above: ErrNotFound}
 	// ErrCalendarNotFound is CALENDAR_NOT_FOUND: The namespace has no calendar of this name.
 	ErrCalendarNotFound error = &class{name: "CalendarNotFound", above: ErrNotFound}
+	// ErrMonitorNotFound is MONITOR_NOT_FOUND: The namespace has no monitor of this id; or none has this ping URL.
+	ErrMonitorNotFound error = &class{name: "MonitorNotFound", above: ErrNotFound}
 	// ErrServiceCallNotFound is SERVICE_CALL_NOT_FOUND: The tenant has no service call with this id, or the call is no
 	// longer retained.
 	ErrServiceCallNotFound error = &class{name: "ServiceCallNotFound", above: ErrNotFound}
@@ -153,6 +155,7 @@ var errorsByCode = map[string]error{
 	"NAMESPACE_NOT_FOUND":        ErrNamespaceNotFound,
 	"FLOW_NOT_FOUND":             ErrFlowNotFound,
 	"CALENDAR_NOT_FOUND":         ErrCalendarNotFound,
+	"MONITOR_NOT_FOUND":          ErrMonitorNotFound,
 	"SERVICE_CALL_NOT_FOUND":     ErrServiceCallNotFound,
 	"KEY_NOT_FOUND":              ErrKeyNotFound,
 	"SCHEDULE_NOT_FOUND":         ErrScheduleNotFound,

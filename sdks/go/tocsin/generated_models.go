@@ -28,6 +28,11 @@ const (
 	AuditActionFlowDeleted        AuditAction = "flow_deleted"
 	AuditActionCalendarChanged    AuditAction = "calendar_changed"
 	AuditActionCalendarDeleted    AuditAction = "calendar_deleted"
+	AuditActionMonitorChanged     AuditAction = "monitor_changed"
+	AuditActionMonitorPaused      AuditAction = "monitor_paused"
+	AuditActionMonitorResumed     AuditAction = "monitor_resumed"
+	AuditActionMonitorRotated     AuditAction = "monitor_rotated"
+	AuditActionMonitorDeleted     AuditAction = "monitor_deleted"
 	AuditActionDestinationChanged AuditAction = "destination_changed"
 	AuditActionJobCreated         AuditAction = "job_created"
 	AuditActionJobChanged         AuditAction = "job_changed"
@@ -233,6 +238,18 @@ const (
 	LiveScheduleStatusPaused LiveScheduleStatus = "paused"
 )
 
+// MonitorState is an open enum: later servers may answer other values. What is known of a monitor's job.
+type MonitorState string
+
+// The values of MonitorState.
+const (
+	MonitorStateNew    MonitorState = "new"
+	MonitorStateUp     MonitorState = "up"
+	MonitorStateLate   MonitorState = "late"
+	MonitorStateFailed MonitorState = "failed"
+	MonitorStatePaused MonitorState = "paused"
+)
+
 // OccurrenceSource is an open enum: later servers may answer other values. Why an occurrence fired.
 type OccurrenceSource string
 
@@ -264,6 +281,28 @@ type OnSkipped string
 const (
 	OnSkippedNone OnSkipped = "none"
 	OnSkippedNext OnSkipped = "next"
+)
+
+// PeriodState is an open enum: later servers may answer other values. How a period of a monitor ended.
+type PeriodState string
+
+// The values of PeriodState.
+const (
+	PeriodStateOntime  PeriodState = "onTime"
+	PeriodStateLate    PeriodState = "late"
+	PeriodStateMissed  PeriodState = "missed"
+	PeriodStateFailed  PeriodState = "failed"
+	PeriodStateExcused PeriodState = "excused"
+)
+
+// PingEvent is an open enum: later servers may answer other values. What a ping reports.
+type PingEvent string
+
+// The values of PingEvent.
+const (
+	PingEventSuccess PingEvent = "success"
+	PingEventStart   PingEvent = "start"
+	PingEventFail    PingEvent = "fail"
 )
 
 // RunStatus is an open enum: later servers may answer other values. How a run stands or ended.
@@ -1706,6 +1745,8 @@ type CreateNamespace struct {
 	OnMissed *Hook
 	// Who is notified when the schedule has paused itself after failures in a row.
 	OnPaused *Hook
+	// Who is notified when it is late, and when its job reports a failure.
+	OnLate *Hook
 	// Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
 	Secret string
 	// The declaration that it comes from, such as the name of a repository.
@@ -1728,6 +1769,7 @@ func (v *CreateNamespace) members(to []member) []member {
 		member{"onRecovery", &v.OnRecovery, false},
 		member{"onMissed", &v.OnMissed, false},
 		member{"onPaused", &v.OnPaused, false},
+		member{"onLate", &v.OnLate, false},
 		member{"secret", &v.Secret, false},
 		member{"managedBy", &v.ManagedBy, false},
 	)
@@ -1877,8 +1919,8 @@ func (v *GetNamespace) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// UpdateNamespace: Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and
-// schedules without their own for the same event; null removes one, and null removes managedBy, limits and
+// UpdateNamespace: Changes to a namespace; absent fields stay unchanged. The hooks are those of timers, schedules
+// and monitors without their own for the same event; null removes one, and null removes managedBy, limits and
 // callbackBatch, which are otherwise replaced as a whole.
 type UpdateNamespace struct {
 	// The namespace's name.
@@ -1913,6 +1955,8 @@ type UpdateNamespace struct {
 	OnMissed Opt[Hook]
 	// Who is notified when the schedule has paused itself after failures in a row.
 	OnPaused Opt[Hook]
+	// Who is notified when it is late, and when its job reports a failure.
+	OnLate Opt[Hook]
 	// The declaration that it comes from, such as the name of a repository.
 	ManagedBy Opt[string]
 	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
@@ -1938,6 +1982,7 @@ func (v *UpdateNamespace) members(to []member) []member {
 		member{"onRecovery", &v.OnRecovery, false},
 		member{"onMissed", &v.OnMissed, false},
 		member{"onPaused", &v.OnPaused, false},
+		member{"onLate", &v.OnLate, false},
 		member{"managedBy", &v.ManagedBy, false},
 		member{"expectedVersion", &v.ExpectedVersion, false},
 		member{"dryRun", &v.DryRun, false},
@@ -2323,6 +2368,224 @@ func (v DeleteCalendar) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *DeleteCalendar) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// PutMonitor: A monitor with all its fields; send exactly one of cron and every. Without managedBy an existing
+// monitor keeps it.
+type PutMonitor struct {
+	// The namespace's name.
+	Namespace string
+	// The monitor's id, unique among its namespace's monitors.
+	ID string
+	// A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
+	// first, or @hourly, @daily, @weekly, @monthly, @yearly.
+	Cron string
+	// The IANA time zone of cron. Default UTC.
+	TimeZone string
+	// A report is expected so long after the last one; 1s to 366d, instead of cron.
+	Every time.Duration
+	// How long after the expected instant a report may come. Default 5m; 1s to 31d.
+	Grace Opt[time.Duration]
+	// While it is late, notify again so often; at least 1m. Default: once.
+	Repeat Opt[time.Duration]
+	// Who is notified when it is late, and when its job reports a failure.
+	OnLate *Hook
+	// Who is notified when its job succeeds after it was late or had failed.
+	OnRecovery *Hook
+	// Labels to filter lists by.
+	Tags []string
+	// What it is for, in one line; shown in lists and never sent to the callback.
+	Description Opt[string]
+	// The declaration that it comes from, such as the name of a repository.
+	ManagedBy string
+	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+	ExpectedVersion Opt[int]
+}
+
+func (v *PutMonitor) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"id", &v.ID, true},
+		member{"cron", &v.Cron, false},
+		member{"timeZone", &v.TimeZone, false},
+		member{"every", &v.Every, false},
+		member{"grace", &v.Grace, false},
+		member{"repeat", &v.Repeat, false},
+		member{"onLate", &v.OnLate, false},
+		member{"onRecovery", &v.OnRecovery, false},
+		member{"tags", &v.Tags, false},
+		member{"description", &v.Description, false},
+		member{"managedBy", &v.ManagedBy, false},
+		member{"expectedVersion", &v.ExpectedVersion, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v PutMonitor) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *PutMonitor) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// MonitorName: Identifies a monitor.
+type MonitorName struct {
+	// The namespace's name.
+	Namespace string
+	// The monitor's id, unique among its namespace's monitors.
+	ID string
+}
+
+func (v *MonitorName) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"id", &v.ID, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v MonitorName) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *MonitorName) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// ListMonitors: Which monitors are listed.
+type ListMonitors struct {
+	// The namespace's name; *: all that the API key has access to.
+	Namespace string
+	// Monitors with any of these states match.
+	State MonitorState
+	// Monitors with this tag match.
+	Tag string
+	// The declaration that it comes from, such as the name of a repository.
+	ManagedBy string
+	// Monitors whose id begins so match.
+	IDPrefix string
+	// Maximum number of monitors on the page. Default 100.
+	Limit int
+	// nextCursor of the previous page.
+	Cursor string
+}
+
+func (v *ListMonitors) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"state", &v.State, false},
+		member{"tag", &v.Tag, false},
+		member{"managedBy", &v.ManagedBy, false},
+		member{"idPrefix", &v.IDPrefix, false},
+		member{"limit", &v.Limit, false},
+		member{"cursor", &v.Cursor, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ListMonitors) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ListMonitors) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// DeleteMonitor: A monitor to delete.
+type DeleteMonitor struct {
+	// The namespace's name.
+	Namespace string
+	// The monitor's id, unique among its namespace's monitors.
+	ID string
+	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+	ExpectedVersion Opt[int]
+}
+
+func (v *DeleteMonitor) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"id", &v.ID, true},
+		member{"expectedVersion", &v.ExpectedVersion, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DeleteMonitor) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *DeleteMonitor) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// PingMonitor: A report of the monitor's job.
+type PingMonitor struct {
+	// The namespace's name.
+	Namespace string
+	// The monitor's id, unique among its namespace's monitors.
+	ID string
+	// start, success or fail. Default success.
+	Event PingEvent
+	// The job's exit code; any but 0 is a failure.
+	ExitCode int
+	// What to keep with the period, such as the end of a log: the last 10240 bytes, without secrets.
+	Body string
+}
+
+func (v *PingMonitor) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"id", &v.ID, true},
+		member{"event", &v.Event, false},
+		member{"exitCode", &v.ExitCode, false},
+		member{"body", &v.Body, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v PingMonitor) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *PingMonitor) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// MonitorHistory: The monitor whose periods are wanted.
+type MonitorHistory struct {
+	// The namespace's name.
+	Namespace string
+	// The monitor's id, unique among its namespace's monitors.
+	ID string
+	// Maximum number of periods on the page. Default 100.
+	Limit int
+	// nextCursor of the previous page.
+	Cursor string
+}
+
+func (v *MonitorHistory) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"id", &v.ID, true},
+		member{"limit", &v.Limit, false},
+		member{"cursor", &v.Cursor, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v MonitorHistory) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *MonitorHistory) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
@@ -3981,6 +4244,8 @@ type Namespace struct {
 	OnMissed *HookAnswer
 	// Who is notified when the schedule has paused itself after failures in a row.
 	OnPaused *HookAnswer
+	// Who is notified when it is late, and when its job reports a failure.
+	OnLate *HookAnswer
 	// The declaration that it comes from, such as the name of a repository.
 	ManagedBy string
 }
@@ -4009,6 +4274,7 @@ func (v *Namespace) members(to []member) []member {
 		member{"onRecovery", &v.OnRecovery, false},
 		member{"onMissed", &v.OnMissed, false},
 		member{"onPaused", &v.OnPaused, false},
+		member{"onLate", &v.OnLate, false},
 		member{"managedBy", &v.ManagedBy, false},
 	)
 }
@@ -4425,6 +4691,259 @@ func (v CalendarSummary) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *CalendarSummary) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// MonitorPut: The monitor; with pingUrl if it was created.
+type MonitorPut struct {
+	Monitor Monitor
+	// Whether there was none of this id.
+	Created bool
+	// The URL that its job pings, which nobody is shown again.
+	PingURL string
+}
+
+func (v *MonitorPut) members(to []member) []member {
+	return append(to,
+		member{"monitor", &v.Monitor, true},
+		member{"created", &v.Created, true},
+		member{"pingUrl", &v.PingURL, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v MonitorPut) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *MonitorPut) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// Monitor: A monitor. expectedAt and deadline are those of its open period; absent while nothing is expected.
+type Monitor struct {
+	// The namespace's name.
+	Namespace string
+	// The monitor's id, unique among its namespace's monitors.
+	ID string
+	// How long after the expected instant a report may come. Default 5m; 1s to 31d.
+	Grace string
+	// Labels to filter lists by.
+	Tags []string
+	// new (no report yet), up, late, failed or paused.
+	State MonitorState
+	// Since when it has this state.
+	Since string
+	// Whether its job has started and not ended.
+	Running bool
+	// 1, and one more with each change.
+	Version int
+	// An RFC 3339 instant with a time zone.
+	CreatedAt time.Time
+	// An RFC 3339 instant with a time zone.
+	UpdatedAt time.Time
+	// A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
+	// first, or @hourly, @daily, @weekly, @monthly, @yearly.
+	Cron string
+	// The IANA time zone of cron. Default UTC.
+	TimeZone string
+	// A report is expected so long after the last one; 1s to 366d, instead of cron.
+	Every Opt[time.Duration]
+	// While it is late, notify again so often; at least 1m. Default: once.
+	Repeat string
+	// Who is notified when it is late, and when its job reports a failure.
+	OnLate *HookAnswer
+	// Who is notified when its job succeeds after it was late or had failed.
+	OnRecovery *HookAnswer
+	// What it is for, in one line; shown in lists and never sent to the callback.
+	Description string
+	// The declaration that it comes from, such as the name of a repository.
+	ManagedBy string
+	// An RFC 3339 instant with a time zone.
+	LastPingAt string
+	// An RFC 3339 instant with a time zone.
+	ExpectedAt string
+	// An RFC 3339 instant with a time zone.
+	Deadline string
+}
+
+func (v *Monitor) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"id", &v.ID, true},
+		member{"grace", &v.Grace, true},
+		member{"tags", &v.Tags, true},
+		member{"state", &v.State, true},
+		member{"since", &v.Since, true},
+		member{"running", &v.Running, true},
+		member{"version", &v.Version, true},
+		member{"createdAt", &v.CreatedAt, true},
+		member{"updatedAt", &v.UpdatedAt, true},
+		member{"cron", &v.Cron, false},
+		member{"timeZone", &v.TimeZone, false},
+		member{"every", &v.Every, false},
+		member{"repeat", &v.Repeat, false},
+		member{"onLate", &v.OnLate, false},
+		member{"onRecovery", &v.OnRecovery, false},
+		member{"description", &v.Description, false},
+		member{"managedBy", &v.ManagedBy, false},
+		member{"lastPingAt", &v.LastPingAt, false},
+		member{"expectedAt", &v.ExpectedAt, false},
+		member{"deadline", &v.Deadline, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v Monitor) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *Monitor) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// MonitorAnswer: The monitor.
+type MonitorAnswer struct {
+	Monitor Monitor
+}
+
+func (v *MonitorAnswer) members(to []member) []member {
+	return append(to,
+		member{"monitor", &v.Monitor, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v MonitorAnswer) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *MonitorAnswer) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// MonitorPage: A page of monitors, by namespace and id. A page without nextCursor is the last.
+type MonitorPage struct {
+	Monitors []Monitor
+	// nextCursor of the previous page.
+	NextCursor string
+}
+
+func (v *MonitorPage) members(to []member) []member {
+	return append(to,
+		member{"monitors", &v.Monitors, true},
+		member{"nextCursor", &v.NextCursor, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v MonitorPage) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *MonitorPage) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// MonitorRotated: The monitor with its new URL.
+type MonitorRotated struct {
+	Monitor Monitor
+	// The URL that its job pings, which nobody is shown again.
+	PingURL string
+}
+
+func (v *MonitorRotated) members(to []member) []member {
+	return append(to,
+		member{"monitor", &v.Monitor, true},
+		member{"pingUrl", &v.PingURL, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v MonitorRotated) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *MonitorRotated) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// MonitorPeriods: A page of periods, newest first. A page without nextCursor is the last.
+type MonitorPeriods struct {
+	Periods []MonitorPeriod
+	// nextCursor of the previous page.
+	NextCursor string
+}
+
+func (v *MonitorPeriods) members(to []member) []member {
+	return append(to,
+		member{"periods", &v.Periods, true},
+		member{"nextCursor", &v.NextCursor, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v MonitorPeriods) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *MonitorPeriods) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// MonitorPeriod: A period, or several in a row that nobody has reported.
+type MonitorPeriod struct {
+	// When its report was expected.
+	ExpectedAt string
+	// Until when a report was in time.
+	Deadline string
+	// onTime; late (after the deadline); missed (none came); failed; excused (it may have come while Tocsin could not
+	// take it, and nobody was notified).
+	State PeriodState
+	// How many periods, from expectedAt on. Absent: one.
+	Periods Opt[int]
+	// An RFC 3339 instant with a time zone.
+	StartedAt time.Time
+	// An RFC 3339 instant with a time zone.
+	EndedAt string
+	// How long the job took.
+	DurationMs Opt[float64]
+	// The exit code that it reported.
+	ExitCode Opt[int]
+	// What it sent, without secrets.
+	Body string
+	// Why it is excused, or was missed.
+	Note string
+}
+
+func (v *MonitorPeriod) members(to []member) []member {
+	return append(to,
+		member{"expectedAt", &v.ExpectedAt, true},
+		member{"deadline", &v.Deadline, true},
+		member{"state", &v.State, true},
+		member{"periods", &v.Periods, false},
+		member{"startedAt", &v.StartedAt, false},
+		member{"endedAt", &v.EndedAt, false},
+		member{"durationMs", &v.DurationMs, false},
+		member{"exitCode", &v.ExitCode, false},
+		member{"body", &v.Body, false},
+		member{"note", &v.Note, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v MonitorPeriod) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *MonitorPeriod) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 

@@ -105,6 +105,13 @@ def test_every_guide_begins_with_what_is_needed_and_ends_with_the_cut_over():
             assert (headings[0], headings[-1]) == ("What you need", "Cut over"), guide
 
 
+def test_a_decorated_job_reports_to_its_monitor(folder, server):
+    with server.client() as client:
+        client.monitors.put("default", "nightly-invoices", every="1d")
+        assert run(folder, "cronitor_after.py") == "sending\n"
+        assert client.monitors.get("default", "nightly-invoices").state == "up"
+
+
 def test_apscheduler_jobs_are_moved(folder, server):
     with server.client() as client:
         client.namespaces.create("reports")

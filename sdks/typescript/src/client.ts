@@ -8,6 +8,7 @@ import { Failures } from "./failures.js";
 import { Flows } from "./flows.js";
 import { Jobs } from "./jobs.js";
 import { Audit, Keys } from "./keys.js";
+import { Monitors } from "./monitors.js";
 import { ClusterView, Namespaces } from "./namespaces.js";
 import { Schedules } from "./schedules.js";
 import { Timers } from "./timers.js";
@@ -21,6 +22,7 @@ export class Client {
   readonly namespaces: Namespaces;
   readonly flows: Flows;
   readonly calendars: Calendars;
+  readonly monitors: Monitors;
   readonly destinations: Destinations;
   readonly keys: Keys;
   readonly audit: Audit;
@@ -37,6 +39,7 @@ export class Client {
     this.namespaces = new Namespaces(this.session);
     this.flows = new Flows(this.session);
     this.calendars = new Calendars(this.session);
+    this.monitors = new Monitors(this.session);
     this.destinations = new Destinations(this.session);
     this.keys = new Keys(this.session);
     this.audit = new Audit(this.session);

@@ -27,6 +27,7 @@ export type * from "./generated/models.js";
 export { Jobs } from "./jobs.js";
 export { Audit, type AuditFilter, Keys } from "./keys.js";
 export type { Logger } from "./logger.js";
+export { Monitors } from "./monitors.js";
 export { ClusterView, Namespaces } from "./namespaces.js";
 export { type Page, Pages } from "./pages.js";
 export { Schedules } from "./schedules.js";

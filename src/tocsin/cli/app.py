@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -22,6 +21,7 @@ from tocsin.cli import (
     jobs,
     keys,
     mcp,
+    monitors,
     namespaces,
     operations,
     schedules,
@@ -30,8 +30,9 @@ from tocsin.cli import (
 )
 from tocsin.cli.command import EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_USAGE, Failure, SettingFlags, command
 from tocsin.cli.declared import apply
+from tocsin.cli.exec import run_monitored
 from tocsin.model.visible import visible
-from tocsin.private_files import OTHERS
+from tocsin.private_files import keep_files_private
 
 app = typer.Typer(
     name="tocsin",
@@ -76,6 +77,13 @@ app.add_typer(jobs.app, name="jobs")
 app.add_typer(namespaces.app, name="namespaces")
 app.add_typer(flows.app, name="flows")
 app.add_typer(calendars.app, name="calendars")
+app.add_typer(monitors.app, name="monitors")
+command(
+    app,
+    "exec",
+    example="exec --monitor nightly-backup -- /opt/backup.sh --full",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)(run_monitored)
 app.add_typer(inbox.app, name="inbox")
 command(app, "cluster", example="cluster --server http://timers.internal:8080")(operations.cluster)
 command(app, "statistics", example="statistics --namespace orders --ten-minutes")(operations.statistics)
@@ -129,5 +137,5 @@ def _print_error(text: str, exit_code: int) -> int:
 def main() -> None:
     """The console script."""
     # Files that a command writes, such as exports and reports of failed imports, may contain secrets.
-    os.umask(OTHERS)
+    keep_files_private()
     sys.exit(run(sys.argv[1:]))

@@ -405,6 +405,40 @@ class ScheduleHookOptions(HookOptions):
         return {**super()._urls(), "onMissed": self.on_missed, "onPaused": self.on_paused}
 
 
+@dataclass(frozen=True)
+class MonitorHookOptions:
+    """Who is notified of what becomes of a monitor's job."""
+
+    on_late: Annotated[
+        str | None,
+        typer.Option(
+            "--on-late", metavar="URL", help="Notified when a monitor is late, or its job fails; '' removes it."
+        ),
+    ] = None
+    on_recovery: Annotated[
+        str | None, typer.Option("--on-recovery", metavar="URL", help="Notified when the job succeeds afterwards.")
+    ] = None
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the request; None for those that are not given."""
+        return {"onLate": _hook(self.on_late), "onRecovery": _hook(self.on_recovery)}
+
+
+@dataclass(frozen=True)
+class NamespaceHookOptions(ScheduleHookOptions):
+    """The same, with what happens to monitors only."""
+
+    on_late: Annotated[
+        str | None,
+        typer.Option(
+            "--on-late", metavar="URL", help="Notified when a monitor is late, or its job fails; '' removes it."
+        ),
+    ] = None
+
+    def _urls(self) -> dict[str, str | None]:
+        return {**super()._urls(), "onLate": self.on_late}
+
+
 def _hook(url: str | None) -> Any:
     import msgspec
 
@@ -431,6 +465,7 @@ class CallHookOptions:
 
 
 NO_HOOKS, NO_SCHEDULE_HOOKS, NO_CALL_HOOKS = HookOptions(), ScheduleHookOptions(), CallHookOptions()
+NO_NAMESPACE_HOOKS, NO_MONITOR_HOOKS = NamespaceHookOptions(), MonitorHookOptions()
 
 
 def given(**fields: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from tocsin.model.access import ApiKey
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
 from tocsin.model.job import RowFilter
+from tocsin.model.monitor import MonitorChange, PutMonitor
 from tocsin.model.schedule import Edit, Put, ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record
 from tocsin.ports.destinations import DestinationQuestion, DestinationReport
@@ -269,7 +270,7 @@ class _Changes(Changes, frozen=True, forbid_unknown_fields=True, gc=False):
 
 _changes = msgspec.json.Decoder(_Changes)
 _condition = msgspec.json.Decoder(Condition)
-_change = msgspec.json.Decoder(ScheduleChange)
+_change = msgspec.json.Decoder(ScheduleChange | MonitorChange)
 _only_if = msgspec.json.Decoder(RowFilter)
 
 
@@ -331,6 +332,8 @@ def encode_write(write: Write, id: int, epoch: int, budget_us: int) -> PeerWrite
             op.body = encode_record(write.timer)
         elif write.changes is not None:
             op.body = _json.encode(write.changes)
+    elif write.kind is WriteKind.DELETE and write.change is not None:
+        op.condition = _json.encode(write.change)
     elif write.timer is not None:
         op.body, op.brief = encode_record(write.timer), True
         if write.condition is not None:
@@ -350,7 +353,7 @@ def decode_write(op: PeerWrite, deadline_us: int) -> Write:
     timer: Timer | None = None
     changes: Changes | None = None
     condition: Condition | None = None
-    change: ScheduleChange | None = None
+    change: ScheduleChange | MonitorChange | None = None
     execute_at, expected, only_if = 0, b"", None
     if op.only_if:
         with _undecodable():
@@ -367,10 +370,13 @@ def decode_write(op: PeerWrite, deadline_us: int) -> Write:
     elif kind is WriteKind.SCHEDULE:
         with _undecodable():
             change = _change.decode(op.condition)
-            if isinstance(change, Put):
+            if isinstance(change, Put | PutMonitor):
                 timer = decode_record(op.body)
             elif isinstance(change, Edit):
                 changes = _changes.decode(op.body)
+    elif kind is WriteKind.DELETE and op.condition:
+        with _undecodable():
+            change = _change.decode(op.condition)
     elif kind is WriteKind.CONCLUDE:
         expected, rest = op.body[:GENERATION_BYTES], op.body[GENERATION_BYTES:]
         execute_at, timer = int.from_bytes(rest[:8], "big", signed=True), decode_record(rest[8:])

@@ -64,6 +64,12 @@ class ScheduleNotFound(NotFound):
     code = "SCHEDULE_NOT_FOUND"
 
 
+class MonitorNotFound(NotFound):
+    """No monitor has this namespace and id, or this ping token."""
+
+    code = "MONITOR_NOT_FOUND"
+
+
 class NamespaceNotFound(NotFound):
     """The namespace does not exist."""
 

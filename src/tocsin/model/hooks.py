@@ -12,7 +12,8 @@ from tocsin.model.redaction import redact_headers, redact_url
 
 
 class Event(StrEnum):
-    """What a hook is notified of. The last two happen to schedules only."""
+    """What a hook is notified of. MISSED and PAUSED happen to schedules only, LATE to monitors, whose RECOVERY is their first
+    report in time afterwards."""
 
     #: A timer or an occurrence failed, or it was too late for it (expired).
     FAILURE = "failure"
@@ -23,6 +24,8 @@ class Event(StrEnum):
     MISSED = "missed"
     #: The schedule has paused itself after failures in a row.
     PAUSED = "paused"
+    #: A monitor's job is late, or has failed.
+    LATE = "late"
 
 
 class Hook(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -41,6 +44,7 @@ class Hooks(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     recovery: Hook | None = None
     missed: Hook | None = None
     paused: Hook | None = None
+    late: Hook | None = None
 
     def changed(self, changes: Mapping[str, Hook | None]) -> Hooks | None:
         """The hooks with those of some events replaced, or removed where None; None if no hook is left."""

@@ -27,6 +27,11 @@ def schedule_uuid(namespace: str, schedule_id: str) -> bytes:
     return _uuid5(f"{namespace}\0schedule\0{schedule_id}")
 
 
+def monitor_uuid(namespace: str, monitor_id: str) -> bytes:
+    """Likewise for a monitor."""
+    return _uuid5(f"{namespace}\0monitor\0{monitor_id}")
+
+
 def _uuid5(name: str) -> bytes:
     state = _PREFIX.copy()
     state.update(name.encode())

@@ -62,7 +62,7 @@ class Occurrences:
         calendars: Calendars = NO_CALENDARS,
         skips: Collection[int] = (),
     ) -> None:
-        self._rule = rule = _recurrence(
+        self._rule = rule = recurrence_of(
             definition.cron,
             definition.time_zone,
             definition.every_us,
@@ -243,7 +243,8 @@ def _every_day(expression: str) -> str:
 
 
 @lru_cache(_RECURRENCES_MAX)
-def _recurrence(cron: str | None, time_zone: str, every_us: int | None, anchor: int) -> Recurrence:
+def recurrence_of(cron: str | None, time_zone: str, every_us: int | None, anchor: int) -> Recurrence:
+    """The instants of a rule without jitter, beginning and end; intervals count from the anchor."""
     if cron is not None:
         return _cron(cron, time_zone)
     assert every_us is not None

@@ -11,6 +11,7 @@ import msgspec
 from tocsin.model.debounce import DebounceWindow
 from tocsin.model.errors import FieldError, InvalidInput, RecordTooNew, RecordUndecodable
 from tocsin.model.hooks import NO_HOOKS, Event, Hook, Hooks
+from tocsin.model.monitor import Monitor
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.schedule import Schedule, Source
 from tocsin.model.validation import folded
@@ -108,7 +109,7 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     namespace and id it has. `failed_before`: it had failed, and was replayed. `replay` is set while the firing is one
     that had ended and was replayed: the name that the replay's write would have given to a new one. `reduced`: the timer
     has finished, and only what its idempotency keys need is kept of it. `debounced` is set on the timers of debounced
-    creates.
+    creates, `monitor` on the rows of monitors, which call nobody.
     """
 
     namespace: str
@@ -143,6 +144,7 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     replay: str = ""
     reduced: bool = False
     debounced: DebounceWindow | None = None
+    monitor: Monitor | None = None
 
     @property
     def expires_at(self) -> int | None:

@@ -14,6 +14,7 @@ import msgspec
 
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.job import RowFilter
+from tocsin.model.monitor import MonitorChange
 from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Completion
@@ -92,10 +93,10 @@ class Write(NamedTuple):
 
     CREATE has `timer`, and `condition` if it is conditional. UPDATE has `changes`. CONCLUDE has `timer`, and `execute_at`
     while the timer is pending; it applies to the row with the identity `expected`. REPLAY has `changes`, and applies to the
-    finished run of the generation `expected`, if there is one. SCHEDULE has the `change` of a schedule, with `timer` or
-    `changes` where that needs them. UPDATE, DELETE and SCHEDULE of a job apply only to what matches `only_if` then. The
-    write must not begin at or after `deadline_us`
-    (this node's boot time). `namespace_version` is the version of its namespace that the sending node knows; 0: unknown."""
+    finished run of the generation `expected`, if there is one. SCHEDULE has the `change` of a schedule or monitor, with
+    `timer` or `changes` where that needs them; DELETE may have one as its condition. UPDATE, DELETE and SCHEDULE of a job
+    apply only to what matches `only_if` then. The write must not begin at or after `deadline_us` (this node's boot time).
+    `namespace_version` is the version of its namespace that the sending node knows; 0: unknown."""
 
     kind: WriteKind
     shard_id: int
@@ -108,7 +109,7 @@ class Write(NamedTuple):
     execute_at: int = 0
     expected: bytes = b""
     condition: Condition | None = None
-    change: ScheduleChange | None = None
+    change: ScheduleChange | MonitorChange | None = None
     only_if: RowFilter | None = None
 
 

@@ -37,9 +37,10 @@ def generation(epoch: int, incarnation: bytes, sequence: int) -> bytes:
     return epoch.to_bytes(8, "big") + incarnation + sequence.to_bytes(8, "big")
 
 
-#: The ends of the names under which a namespace's schedules, and the notifications about its timers and schedules, are
+#: The ends of the names under which a namespace's schedules, its monitors, and the notifications about all of these are
 #: stored. No namespace has a name with a slash, and lists of timers have no rows with one.
 SCHEDULES_SUFFIX = "/schedule"
+MONITORS_SUFFIX = "/monitor"
 NOTIFICATIONS_SUFFIX = "/notify"
 
 
@@ -48,9 +49,9 @@ def schedules_of(namespace: str) -> str:
     return namespace + SCHEDULES_SUFFIX
 
 
-def names_of(namespace: str) -> tuple[str, str, str]:
+def names_of(namespace: str) -> tuple[str, str, str, str]:
     """All names under which rows of a namespace are stored."""
-    return namespace, schedules_of(namespace), namespace + NOTIFICATIONS_SUFFIX
+    return namespace, schedules_of(namespace), namespace + MONITORS_SUFFIX, namespace + NOTIFICATIONS_SUFFIX
 
 
 class StoredRow(NamedTuple):

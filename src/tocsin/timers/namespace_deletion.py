@@ -37,6 +37,7 @@ from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.job_rows import PAGE_ROWS, JobRow, Write
 from tocsin.timers.jobs import JOBS, Jobs, every_job
 from tocsin.timers.listing import IdListRequest, ListRequest
+from tocsin.timers.monitor_records import delete_monitors
 from tocsin.timers.namespaces import refuse_unexpected
 from tocsin.timers.service import TimerService
 
@@ -168,6 +169,7 @@ class NamespaceDeletion:
         await delete_all(self._store, JOBS, gone)
         await delete_flows(self._store, self._name)
         await delete_calendars(self._store, self._name)
+        await delete_monitors(self._store, self._name)
 
     async def remove(self) -> None:
         """Removes the namespace's record. When this returns, every node knows that the namespace is gone."""

@@ -43,7 +43,7 @@ from tocsin.ports.forward import (
     WriteCompletion,
 )
 from tocsin.ports.quotas import QuotaUse
-from tocsin.ports.store import SCHEDULES_SUFFIX, HistoryRow, Listed, ListQuery, StoredRow, StoreFacts
+from tocsin.ports.store import HistoryRow, Listed, ListQuery, Store, StoredRow, StoreFacts
 from tocsin.tasks import Turns
 from tocsin.timers.calendars import StoredCalendars
 from tocsin.timers.cluster_view import (
@@ -143,6 +143,11 @@ class TimerService:
         self._writes.forwarder, self.namespaces.peers, self._owners.peers = forwarder, peers, peers
         self._supervisor.results.submit, self._supervisor.flows.peers = self.write, peers
         self._supervisor.destinations.peers = peers
+
+    @property
+    def store(self) -> Store:
+        """The database."""
+        return self._context.store
 
     @property
     def flows(self) -> LocalFlows:
@@ -549,8 +554,7 @@ class TimerService:
 
 
 def _namespace_of(row: StoredRow | HistoryRow) -> str:
-    """Also of a schedule's row."""
-    return row.namespace.removesuffix(SCHEDULES_SUFFIX)
+    return row.namespace.partition("/")[0]
 
 
 def _named(outcome: TimerView | TocsinError, timer_id: str) -> TimerView | TocsinError:

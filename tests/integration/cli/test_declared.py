@@ -406,7 +406,7 @@ class TestOthers:
         ),
         ("namespaces: [{name: a b}]", 2, "namespaces[0].name"),
         ("managedBy: ''", 2, "managedBy"),
-        ("monitors: []", 2, "monitors"),
+        ("gauges: []", 2, "gauges"),
         ("schedules: {}", 2, "schedules"),
         ("- a", 2, "must be a mapping"),
         ("a: [", 2, "tocsin.yaml:2:1: did not find expected node content"),
@@ -434,3 +434,26 @@ def test_the_schema_accepts_what_the_command_accepts(cli: Callable[..., Ran], fi
         {"namespaces": [{"name": "a b"}]},
     ):
         assert not validator.is_valid(wrong)
+
+
+def test_monitors_are_declared_changed_pulled_and_pruned(cli: Callable[..., Ran], file: Any) -> None:
+    monitors = [
+        {"id": "backup", "cron": "0 3 * * *", "grace": "30m", "onLate": {"url": "https://ops.example/"}},
+        {"id": "beat", "every": "1h30m", "paused": True},
+    ]
+    declared = {
+        "managedBy": "watched",
+        "namespace": "watched",
+        "namespaces": [{"name": "watched"}],
+        "monitors": monitors,
+    }
+    assert cli("apply", "-f", file(declared)).code == 0
+    assert cli("apply", "-f", file(declared), "--detailed-exitcode").out == "No changes; 3 checked.\n"
+    pulled = json.loads(cli("pull", "-n", "watched", "--format", "json").out)
+    assert pulled["monitors"] == [{"namespace": "watched", **each} for each in monitors]
+    monitors[0]["grace"] = "1h"
+    del monitors[1]
+    applied = cli("apply", "-f", file(declared), "--prune")
+    assert "Made 2 of 2 changes." in applied.err
+    (left,) = cli("monitors", "list", "-n", "watched", "--json").json()["monitors"]
+    assert (left["id"], left["grace"], left["managedBy"]) == ("backup", "1h", "watched")

@@ -53,6 +53,8 @@ async def test_every_page_has_a_content_security_policy(node: Node) -> None:
             "/namespaces",
             "/namespaces/new",
             "/flows/new",
+            "/monitors",
+            "/monitors/new",
             "/namespaces/default",
             "/keys",
             "/audit",
@@ -298,11 +300,16 @@ async def test_read_key_sees_no_actions_and_is_refused(start: Start) -> None:
         "/jobs/new": {"of": "timers", "action": "cancel", "all": "yes"},
         "/namespaces/new": {"name": "x"},
         "/flows/new": {"namespace": "default", "match": "x"},
+        "/monitors/new": {"rule": "1h"},
+        "/monitors/edit": {"rule": "1h", "version": "1"},
+        "/monitors/pause": {},
+        "/monitors/rotate": {},
+        "/monitors/delete": {},
         "/namespaces/change": {"name": "default", "paused": "yes"},
         "/namespaces/rotate": {"name": "default"},
     }.items():
         assert (await reader.post(path, {**name, **fields})).status_code == 403, path
-    for path in ("/timers/new", "/timers/edit?namespace=default&id=t", "/jobs/new"):
+    for path in ("/timers/new", "/timers/edit?namespace=default&id=t", "/jobs/new", "/monitors/new"):
         assert (await reader.get(path)).status_code == 403, path
     assert "pending" in (await reader.get("/timers/default/t")).text
 
@@ -319,7 +326,8 @@ async def test_key_of_one_namespace_sees_only_that_namespace(start: Start) -> No
     assert "/nodes" not in shown.text
     for path in ("/timers?namespace=default", "/timers/default/x", "/timers/export.json?namespace=default", "/nodes",
                  "/failures?namespace=default", "/failures/group?namespace=default", "/ui/failures?namespace=default",
-                 "/failures/export.csv?namespace=default",
+                 "/failures/export.csv?namespace=default", "/monitors?namespace=default", "/monitors/default/x",
+                 "/ui/monitors?namespace=default", "/monitors/edit?namespace=default&id=x",
                  "/?namespace=default", "/ui/live?namespace=default", "/ui/live/overview?namespace=default"):  # fmt: skip
         assert (await owner.get(path)).status_code == 403, path
     now = await owner.get("/")

@@ -18,7 +18,7 @@ var errUnknownStep = errors.New("unknown step")
 
 // named has the members that name an object, and what steps have beside a request.
 type named struct {
-	Namespace, Name, TimerID, ScheduleID, TenantID, ServiceCallID, Tag, KeyID, JobID, Match, Destination string
+	Namespace, Name, ID, TimerID, ScheduleID, TenantID, ServiceCallID, Tag, KeyID, JobID, Match, Destination string
 
 	TimeoutSeconds float64
 	Pages          bool
@@ -44,17 +44,19 @@ func call(x context.Context, client *tocsin.Client, do string, with json.RawMess
 		return outbox(x, client, do, with)
 	case "calls.list":
 		return listCalls(x, client, with)
+	case "monitors.run":
+		return monitored(x, client, with)
 	}
 	family, verb, _ := strings.Cut(do, ".")
 	names := map[string][]string{
 		"timers": {n.Namespace, n.TimerID}, "schedules": {n.Namespace, n.ScheduleID}, "calls": {n.ServiceCallID, n.Tag},
 		"keys": {n.KeyID}, "jobs": {n.JobID}, "namespaces": {n.Name},
-		"flows": {n.Namespace, n.Match}, "calendars": {n.Namespace, n.Name}, "destinations": {n.Destination},
+		"flows": {n.Namespace, n.Match}, "calendars": {n.Namespace, n.Name}, "monitors": {n.Namespace, n.ID}, "destinations": {n.Destination},
 	}[family]
 	part, known := map[string]any{
 		"timers": client.Timers, "schedules": client.Schedules, "namespaces": client.Namespaces, "cluster": client.Cluster,
 		"keys": client.Keys, "audit": client.Audit, "jobs": client.Jobs, "failures": client.Failures,
-		"flows": client.Flows, "calendars": client.Calendars, "destinations": client.Destinations,
+		"flows": client.Flows, "calendars": client.Calendars, "monitors": client.Monitors, "destinations": client.Destinations,
 		"calls": client.Calls(n.TenantID),
 	}[family]
 	if !known || verb == "" {
@@ -117,6 +119,27 @@ func result(returned []reflect.Value, pages bool) (any, error) {
 		return nil, failed
 	}
 	return returned[0].Interface(), failed
+}
+
+// monitored is what a monitored job did.
+func monitored(x context.Context, client *tocsin.Client, with json.RawMessage) (any, error) {
+	var given struct {
+		Namespace, ID string
+		Fail          *string
+	}
+	if err := json.Unmarshal(with, &given); err != nil {
+		return nil, err
+	}
+	err := client.Monitors.Run(x, given.Namespace, given.ID, func(context.Context) error {
+		if given.Fail == nil {
+			return nil
+		}
+		return errors.New(*given.Fail)
+	})
+	if err != nil {
+		return object{"raised": err.Error()}, nil
+	}
+	return object{"returned": "done"}, nil
 }
 
 // listCalls: one status may stand alone.

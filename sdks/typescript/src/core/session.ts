@@ -112,6 +112,11 @@ export class Session {
     this.router = options.routing === "owners" ? new Router(this.url, this.clock, this.logger) : undefined;
   }
 
+  /** Reports what no caller sees. */
+  warn(message: string): void {
+    this.logger.warn?.(message);
+  }
+
   /** The limits of a call. InvalidArgument: one is none. */
   limits(options: CallOptions | undefined): Limits {
     return options === undefined ? this.defaults : checked(this.defaults, options);

@@ -30,6 +30,7 @@ import type {
   Debounced,
   DeleteCalendar,
   DeleteFlow,
+  DeleteMonitor,
   DeleteNamespace,
   DeleteSchedule,
   Destination,
@@ -77,9 +78,19 @@ import type {
   ListFailures,
   ListFlows,
   ListJobs,
+  ListMonitors,
   ListSchedules,
   ListTimers,
   MissedRange,
+  Monitor,
+  MonitorAnswer,
+  MonitorHistory,
+  MonitorName,
+  MonitorPage,
+  MonitorPeriod,
+  MonitorPeriods,
+  MonitorPut,
+  MonitorRotated,
   Namespace,
   NamespaceList,
   Node,
@@ -90,10 +101,12 @@ import type {
   Outcome,
   OwnerNode,
   PauseFlow,
+  PingMonitor,
   Preview,
   PreviewSchedule,
   PutCalendar,
   PutFlow,
+  PutMonitor,
   Quotas,
   QuotasAnswer,
   RawBody,
@@ -217,6 +230,44 @@ export function encodeListDestinations(source: ListDestinations): Sent {
 }
 
 /** What is sent; members that are undefined stay out. */
+export function encodeMonitorHistory(source: MonitorHistory): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodePingMonitor(source: PingMonitor): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeDeleteMonitor(source: DeleteMonitor): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeListMonitors(source: ListMonitors): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeMonitorName(source: MonitorName): Sent {
+  return encode(source);
+}
+
+const ofPutMonitor: Converters<PutMonitor> = {
+  every: encodeDuration,
+  grace: encodeDuration,
+  repeat: encodeDuration,
+  onLate: encodeHook,
+  onRecovery: encodeHook,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodePutMonitor(source: PutMonitor): Sent {
+  return encode(source, ofPutMonitor);
+}
+
+/** What is sent; members that are undefined stay out. */
 export function encodeDeleteCalendar(source: DeleteCalendar): Sent {
   return encode(source);
 }
@@ -305,6 +356,7 @@ const ofUpdateNamespace: Converters<UpdateNamespace> = {
   onRecovery: encodeHook,
   onMissed: encodeHook,
   onPaused: encodeHook,
+  onLate: encodeHook,
 };
 
 /** What is sent; members that are undefined stay out. */
@@ -360,6 +412,7 @@ const ofCreateNamespace: Converters<CreateNamespace> = {
   onRecovery: encodeHook,
   onMissed: encodeHook,
   onPaused: encodeHook,
+  onLate: encodeHook,
 };
 
 /** What is sent; members that are undefined stay out. */
@@ -671,6 +724,13 @@ export interface Answers {
   DateRangeAnswer: DateRangeAnswer;
   CalendarPage: CalendarPage;
   CalendarSummary: CalendarSummary;
+  MonitorPut: MonitorPut;
+  Monitor: Monitor;
+  MonitorAnswer: MonitorAnswer;
+  MonitorPage: MonitorPage;
+  MonitorRotated: MonitorRotated;
+  MonitorPeriods: MonitorPeriods;
+  MonitorPeriod: MonitorPeriod;
   DestinationList: DestinationList;
   Destination: Destination;
   DestinationOnNode: DestinationOnNode;
@@ -847,7 +907,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   Namespace: {
     required: ["name", "numShards", "history", "retention", "paused", "signed", "answers", "retryPolicy", "createdAt", "updatedAt", "version"],
-    nested: [["retryPolicy", "RetryPolicyAnswer", false], ["limits", "FlowLimitsAnswer", false], ["quotas", "QuotasAnswer", false], ["callbackBatch", "CallbackBatchAnswer", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
+    nested: [["retryPolicy", "RetryPolicyAnswer", false], ["limits", "FlowLimitsAnswer", false], ["quotas", "QuotasAnswer", false], ["callbackBatch", "CallbackBatchAnswer", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false], ["onLate", "HookAnswer", false]],
   },
   FlowLimitsAnswer: {
     required: [],
@@ -895,6 +955,34 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   CalendarSummary: {
     required: ["namespace", "name", "timeZone", "dateCount", "rangeCount", "weekdays", "version", "createdAt", "updatedAt"],
+    nested: [],
+  },
+  MonitorPut: {
+    required: ["monitor", "created"],
+    nested: [["monitor", "Monitor", false]],
+  },
+  Monitor: {
+    required: ["namespace", "id", "grace", "tags", "state", "since", "running", "version", "createdAt", "updatedAt"],
+    nested: [["onLate", "HookAnswer", false], ["onRecovery", "HookAnswer", false]],
+  },
+  MonitorAnswer: {
+    required: ["monitor"],
+    nested: [["monitor", "Monitor", false]],
+  },
+  MonitorPage: {
+    required: ["monitors"],
+    nested: [["monitors", "Monitor", true]],
+  },
+  MonitorRotated: {
+    required: ["monitor", "pingUrl"],
+    nested: [["monitor", "Monitor", false]],
+  },
+  MonitorPeriods: {
+    required: ["periods"],
+    nested: [["periods", "MonitorPeriod", true]],
+  },
+  MonitorPeriod: {
+    required: ["expectedAt", "deadline", "state"],
     nested: [],
   },
   DestinationList: {

@@ -62,6 +62,13 @@ export class CalendarNotFound extends NotFound {
   }
 }
 
+/** MONITOR_NOT_FOUND: The namespace has no monitor of this id; or none has this ping URL. */
+export class MonitorNotFound extends NotFound {
+  static {
+    MonitorNotFound.prototype.name = "MonitorNotFound";
+  }
+}
+
 /** SERVICE_CALL_NOT_FOUND: The tenant has no service call with this id, or the call is no longer retained. */
 export class ServiceCallNotFound extends NotFound {
   static {
@@ -433,6 +440,7 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   NAMESPACE_NOT_FOUND: NamespaceNotFound,
   FLOW_NOT_FOUND: FlowNotFound,
   CALENDAR_NOT_FOUND: CalendarNotFound,
+  MONITOR_NOT_FOUND: MonitorNotFound,
   SERVICE_CALL_NOT_FOUND: ServiceCallNotFound,
   KEY_NOT_FOUND: KeyNotFound,
   SCHEDULE_NOT_FOUND: ScheduleNotFound,

@@ -4,7 +4,7 @@
 import type { DurationLike, Instant, InstantLike, Open } from "../values.js";
 
 /** The action that an entry records. */
-export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "calendar_changed" | "calendar_deleted" | "destination_changed" | "job_created" | "job_changed" | "job_ended" | "inbox_opened" | "timer_created" | "timers_canceled" | "timers_replayed" | "schedule_created" | "schedule_deleted";
+export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "calendar_changed" | "calendar_deleted" | "monitor_changed" | "monitor_paused" | "monitor_resumed" | "monitor_rotated" | "monitor_deleted" | "destination_changed" | "job_created" | "job_changed" | "job_ended" | "inbox_opened" | "timer_created" | "timers_canceled" | "timers_replayed" | "schedule_created" | "schedule_deleted";
 
 /** Where a change came from. */
 export type AuditSource = "api" | "pages" | "cli" | "mcp" | "inbox";
@@ -57,6 +57,9 @@ export type KeyRole = "read" | "write" | "admin";
 /** The state of a schedule that has not ended. */
 export type LiveScheduleStatus = "active" | "paused";
 
+/** What is known of a monitor's job. */
+export type MonitorState = "new" | "up" | "late" | "failed" | "paused";
+
 /** Why an occurrence fired. */
 export type OccurrenceSource = "regular" | "trigger" | "backfill" | "replay";
 
@@ -65,6 +68,12 @@ export type OnConflict = "replace" | "keep" | "reject" | "debounce";
 
 /** What becomes of an instant that a calendar excludes. */
 export type OnSkipped = "none" | "next";
+
+/** How a period of a monitor ended. */
+export type PeriodState = "onTime" | "late" | "missed" | "failed" | "excused";
+
+/** What a ping reports. */
+export type PingEvent = "success" | "start" | "fail";
 
 /** How a run stands or ended. */
 export type RunStatus = "pending" | "completed" | "failed" | "canceled" | "expired" | "rescheduled" | "superseded" | "missed";
@@ -849,6 +858,8 @@ export interface CreateNamespace {
   readonly onMissed?: Hook | undefined;
   /** Who is notified when the schedule has paused itself after failures in a row. */
   readonly onPaused?: Hook | undefined;
+  /** Who is notified when it is late, and when its job reports a failure. */
+  readonly onLate?: Hook | undefined;
   /** Secret that signs its callbacks (Standard Webhooks): whsec_ and base64. */
   readonly secret?: string | undefined;
   /** The declaration that it comes from, such as the name of a repository. */
@@ -912,9 +923,9 @@ export interface GetNamespace {
 }
 
 /**
- * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without
- * their own for the same event; null removes one, and null removes `managedBy`, `limits` and `callbackBatch`,
- * which are otherwise replaced as a whole.
+ * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers, schedules and monitors
+ * without their own for the same event; null removes one, and null removes `managedBy`, `limits` and
+ * `callbackBatch`, which are otherwise replaced as a whole.
  */
 export interface UpdateNamespace {
   /** The namespace's name. */
@@ -956,6 +967,8 @@ export interface UpdateNamespace {
   readonly onMissed?: Hook | null | undefined;
   /** Who is notified when the schedule has paused itself after failures in a row. */
   readonly onPaused?: Hook | null | undefined;
+  /** Who is notified when it is late, and when its job reports a failure. */
+  readonly onLate?: Hook | null | undefined;
   /** The declaration that it comes from, such as the name of a repository. */
   readonly managedBy?: string | null | undefined;
   /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
@@ -1116,6 +1129,104 @@ export interface DeleteCalendar {
   readonly name: string;
   /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
   readonly expectedVersion?: number | undefined;
+}
+
+/**
+ * A monitor with all its fields; send exactly one of `cron` and `every`. Without `managedBy` an existing monitor
+ * keeps it.
+ */
+export interface PutMonitor {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The monitor's id, unique among its namespace's monitors. */
+  readonly id: string;
+  /**
+   * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
+   * first, or @hourly, @daily, @weekly, @monthly, @yearly.
+   */
+  readonly cron?: string | undefined;
+  /** The IANA time zone of cron. Default UTC. */
+  readonly timeZone?: string | undefined;
+  /** A report is expected so long after the last one; 1s to 366d, instead of cron. */
+  readonly every?: DurationLike | undefined;
+  /** How long after the expected instant a report may come. Default 5m; 1s to 31d. */
+  readonly grace?: DurationLike | undefined;
+  /** While it is late, notify again so often; at least 1m. Default: once. */
+  readonly repeat?: DurationLike | undefined;
+  /** Who is notified when it is late, and when its job reports a failure. */
+  readonly onLate?: Hook | undefined;
+  /** Who is notified when its job succeeds after it was late or had failed. */
+  readonly onRecovery?: Hook | undefined;
+  /** Labels to filter lists by. */
+  readonly tags?: readonly string[] | undefined;
+  /** What it is for, in one line; shown in lists and never sent to the callback. */
+  readonly description?: string | null | undefined;
+  /** The declaration that it comes from, such as the name of a repository. */
+  readonly managedBy?: string | undefined;
+  /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
+  readonly expectedVersion?: number | undefined;
+}
+
+/** Identifies a monitor. */
+export interface MonitorName {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The monitor's id, unique among its namespace's monitors. */
+  readonly id: string;
+}
+
+/** Which monitors are listed. */
+export interface ListMonitors {
+  /** The namespace's name; `*`: all that the API key has access to. */
+  readonly namespace: string;
+  /** Monitors with any of these states match. */
+  readonly state?: MonitorState | undefined;
+  /** Monitors with this tag match. */
+  readonly tag?: string | undefined;
+  /** The declaration that it comes from, such as the name of a repository. */
+  readonly managedBy?: string | undefined;
+  /** Monitors whose id begins so match. */
+  readonly idPrefix?: string | undefined;
+  /** Maximum number of monitors on the page. Default 100. */
+  readonly limit?: number | undefined;
+  /** `nextCursor` of the previous page. */
+  readonly cursor?: string | undefined;
+}
+
+/** A monitor to delete. */
+export interface DeleteMonitor {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The monitor's id, unique among its namespace's monitors. */
+  readonly id: string;
+  /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
+  readonly expectedVersion?: number | undefined;
+}
+
+/** A report of the monitor's job. */
+export interface PingMonitor {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The monitor's id, unique among its namespace's monitors. */
+  readonly id: string;
+  /** start, success or fail. Default success. */
+  readonly event?: PingEvent | undefined;
+  /** The job's exit code; any but 0 is a failure. */
+  readonly exitCode?: number | undefined;
+  /** What to keep with the period, such as the end of a log: the last 10240 bytes, without secrets. */
+  readonly body?: string | undefined;
+}
+
+/** The monitor whose periods are wanted. */
+export interface MonitorHistory {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The monitor's id, unique among its namespace's monitors. */
+  readonly id: string;
+  /** Maximum number of periods on the page. Default 100. */
+  readonly limit?: number | undefined;
+  /** `nextCursor` of the previous page. */
+  readonly cursor?: string | undefined;
 }
 
 /** How many destinations are wanted. */
@@ -1933,6 +2044,8 @@ export interface Namespace {
   onMissed?: HookAnswer;
   /** Who is notified when the schedule has paused itself after failures in a row. */
   onPaused?: HookAnswer;
+  /** Who is notified when it is late, and when its job reports a failure. */
+  onLate?: HookAnswer;
   /** The declaration that it comes from, such as the name of a repository. */
   managedBy?: string;
 }
@@ -2102,6 +2215,117 @@ export interface CalendarSummary {
   description?: string;
   /** The declaration that it comes from, such as the name of a repository. */
   managedBy?: string;
+}
+
+/** The monitor; with `pingUrl` if it was created. */
+export interface MonitorPut {
+  monitor: Monitor;
+  /** Whether there was none of this id. */
+  created: boolean;
+  /** The URL that its job pings, which nobody is shown again. */
+  pingUrl?: string;
+}
+
+/** A monitor. `expectedAt` and `deadline` are those of its open period; absent while nothing is expected. */
+export interface Monitor {
+  /** The namespace's name. */
+  namespace: string;
+  /** The monitor's id, unique among its namespace's monitors. */
+  id: string;
+  /** How long after the expected instant a report may come. Default 5m; 1s to 31d. */
+  grace: string;
+  /** Labels to filter lists by. */
+  tags: string[];
+  /** new (no report yet), up, late, failed or paused. */
+  state: Open<MonitorState>;
+  /** Since when it has this state. */
+  since: string;
+  /** Whether its job has started and not ended. */
+  running: boolean;
+  /** 1, and one more with each change. */
+  version: number;
+  /** An RFC 3339 instant with a time zone. */
+  createdAt: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  updatedAt: Instant;
+  /**
+   * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
+   * first, or @hourly, @daily, @weekly, @monthly, @yearly.
+   */
+  cron?: string;
+  /** The IANA time zone of cron. Default UTC. */
+  timeZone?: string;
+  /** A report is expected so long after the last one; 1s to 366d, instead of cron. */
+  every?: string;
+  /** While it is late, notify again so often; at least 1m. Default: once. */
+  repeat?: string;
+  /** Who is notified when it is late, and when its job reports a failure. */
+  onLate?: HookAnswer;
+  /** Who is notified when its job succeeds after it was late or had failed. */
+  onRecovery?: HookAnswer;
+  /** What it is for, in one line; shown in lists and never sent to the callback. */
+  description?: string | null;
+  /** The declaration that it comes from, such as the name of a repository. */
+  managedBy?: string;
+  /** An RFC 3339 instant with a time zone. */
+  lastPingAt?: string;
+  /** An RFC 3339 instant with a time zone. */
+  expectedAt?: string;
+  /** An RFC 3339 instant with a time zone. */
+  deadline?: string;
+}
+
+/** The monitor. */
+export interface MonitorAnswer {
+  monitor: Monitor;
+}
+
+/** A page of monitors, by namespace and id. A page without `nextCursor` is the last. */
+export interface MonitorPage {
+  monitors: Monitor[];
+  /** `nextCursor` of the previous page. */
+  nextCursor?: string;
+}
+
+/** The monitor with its new URL. */
+export interface MonitorRotated {
+  monitor: Monitor;
+  /** The URL that its job pings, which nobody is shown again. */
+  pingUrl: string;
+}
+
+/** A page of periods, newest first. A page without `nextCursor` is the last. */
+export interface MonitorPeriods {
+  periods: MonitorPeriod[];
+  /** `nextCursor` of the previous page. */
+  nextCursor?: string;
+}
+
+/** A period, or several in a row that nobody has reported. */
+export interface MonitorPeriod {
+  /** When its report was expected. */
+  expectedAt: string;
+  /** Until when a report was in time. */
+  deadline: string;
+  /**
+   * onTime; late (after the deadline); missed (none came); failed; excused (it may have come while Tocsin could
+   * not take it, and nobody was notified).
+   */
+  state: Open<PeriodState>;
+  /** How many periods, from expectedAt on. Absent: one. */
+  periods?: number;
+  /** An RFC 3339 instant with a time zone. */
+  startedAt?: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  endedAt?: string;
+  /** How long the job took. */
+  durationMs?: number;
+  /** The exit code that it reported. */
+  exitCode?: number;
+  /** What it sent, without secrets. */
+  body?: string;
+  /** Why it is excused, or was missed. */
+  note?: string;
 }
 
 /** Destinations, those that need attention first. */

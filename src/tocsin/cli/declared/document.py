@@ -21,6 +21,7 @@ from tocsin.web.http.calendars import CalendarFields, CalendarName
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.declared_wire import ManagedBy
 from tocsin.web.http.flows import FlowFields, FlowMatch
+from tocsin.web.http.monitor_wire import MonitorFields, MonitorId
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.http.schedule_wire import DefinitionFields, ScheduleId
 from tocsin.web.http.wire import CallbackUrl, NamespaceName, RequestStruct, about
@@ -64,6 +65,15 @@ class DeclaredSchedule(DefinitionFields[UnsetType], kw_only=True):
     paused: Annotated[bool | UnsetType, _PAUSED] = UNSET
 
 
+class DeclaredMonitor(MonitorFields, kw_only=True):
+    """A monitor; it has exactly one of `cron` and `every`. What is absent has its default. The ping URL of a new one is no
+    part of a file: `tocsin monitors rotate` shows one."""
+
+    namespace: _OF_ENTRY | UnsetType = UNSET
+    id: MonitorId
+    paused: Annotated[bool | UnsetType, _PAUSED] = UNSET
+
+
 class Declaration(RequestStruct, kw_only=True):
     """What a server has, as far as this file declares it."""
 
@@ -80,7 +90,8 @@ class Declaration(RequestStruct, kw_only=True):
     ) = UNSET
     namespace: (
         Annotated[
-            NamespaceName, about("The namespace of flows, calendars and schedules that name none. Default: default.")
+            NamespaceName,
+            about("The namespace of flows, calendars, schedules and monitors that name none. Default: default."),
         ]
         | UnsetType
     ) = UNSET
@@ -88,6 +99,7 @@ class Declaration(RequestStruct, kw_only=True):
     flows: list[DeclaredFlow] | UnsetType = UNSET
     calendars: list[DeclaredCalendar] | UnsetType = UNSET
     schedules: list[DeclaredSchedule] | UnsetType = UNSET
+    monitors: list[DeclaredMonitor] | UnsetType = UNSET
 
 
 class _Outline(RequestStruct, kw_only=True):
@@ -99,6 +111,7 @@ class _Outline(RequestStruct, kw_only=True):
     flows: list[msgspec.Raw] = msgspec.field(default_factory=list)
     calendars: list[msgspec.Raw] = msgspec.field(default_factory=list)
     schedules: list[msgspec.Raw] = msgspec.field(default_factory=list)
+    monitors: list[msgspec.Raw] = msgspec.field(default_factory=list)
 
 
 class Entry(NamedTuple):
@@ -141,6 +154,7 @@ _LISTS: dict[str, type[msgspec.Struct]] = {
     "flows": DeclaredFlow,
     "calendars": DeclaredCalendar,
     "schedules": DeclaredSchedule,
+    "monitors": DeclaredMonitor,
 }
 #: Fields at the top that are for other programs: what YAML's anchors are defined under, and the schema of an editor.
 _IGNORED, _IGNORED_PREFIX = "$schema", "x-"

@@ -18,6 +18,7 @@ from tocsin.cli.declared.document import (
     RULES,
     DeclaredCalendar,
     DeclaredFlow,
+    DeclaredMonitor,
     DeclaredNamespace,
     DeclaredSchedule,
     Entry,
@@ -25,15 +26,19 @@ from tocsin.cli.declared.document import (
 from tocsin.model.access import EVERY
 from tocsin.model.errors import FieldError
 from tocsin.model.hooks import NO_HOOKS
+from tocsin.model.monitor import Monitor, MonitorState, MonitorStatus
 from tocsin.model.namespace import RESERVED_PREFIX, Answers, HistoryMode, Namespace
 from tocsin.model.quota import NO_QUOTAS
 from tocsin.model.redaction import REDACTED
 from tocsin.model.schedule import ScheduleStatus
+from tocsin.timers.monitors import MonitorView
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http.calendars import calendar_answer, calendar_in
 from tocsin.web.http.callback_batches import batch_answer
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.flows import limits_answer, rule_in
+from tocsin.web.http.monitor_wire import PutMonitor
+from tocsin.web.http.monitors import monitor_answer, monitor_in
 from tocsin.web.http.namespaces import namespace_answer, settings_in
 from tocsin.web.http.schedule_wire import CreateSchedule
 from tocsin.web.http.schedules import ScheduleParser, schedule_answer
@@ -112,6 +117,7 @@ class _Page(msgspec.Struct):
     flows: list[Fields] = []
     calendars: list[Fields] = []
     schedules: list[Fields] = []
+    monitors: list[Fields] = []
     cursor: str | None = msgspec.field(default=None, name="nextCursor")
 
 
@@ -454,8 +460,62 @@ class Schedules(Kind):
         return {name: usual[name] for name in usual if name not in ("cron", "callbackUrl")} | {"paused": _NO}
 
 
+class Monitors(Kind):
+    """Monitors."""
+
+    title, plural, key_fields, struct = "monitor", "monitors", ("namespace", "id"), DeclaredMonitor
+    in_flight = 16
+
+    def __init__(self) -> None:
+        self._parser = RequestParser(RULES)
+
+    def wanted(self, sent: DeclaredMonitor) -> Fields:
+        given: dict[str, Any] = {name: getattr(sent, name, UNSET) for name in PutMonitor.__struct_fields__}
+        timer, definition = monitor_in(PutMonitor(**given), self._parser, 0)
+        view = MonitorView(timer, Monitor(definition, MonitorState("")), bytes(16), 0)
+        fields = self._picked(_members(monitor_answer(view)))
+        return fields if sent.paused is UNSET else fields | {"paused": _YES if sent.paused else _NO}
+
+    def stored(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:
+        for namespace in namespaces:
+            yield from self._listed(client, {"namespace": namespace})
+
+    def managed(self, client: Client, namespaces: Collection[str], managed_by: str) -> Iterator[Stored]:
+        return self._listed(client, {"namespace": EVERY, "managedBy": managed_by})
+
+    def _listed(self, client: Client, scope: Mapping[str, str]) -> Iterator[Stored]:
+        for page in _pages(client, "/monitors/list", {**scope, "limit": _PAGE_ROWS}):
+            for shown in page.monitors:
+                fields = self._picked(shown)
+                fields["paused"] = _YES if _decoded(shown["state"]) == MonitorStatus.PAUSED else _NO
+                yield _stored((_decoded(shown["namespace"]), _decoded(shown["id"])), fields, shown)
+
+    def is_unchanged(self, client: Client, entry: Entry, wanted: Fields, stored: Stored | None) -> bool:
+        # No response shows whether a hook's secret is still the same.
+        return stored is not None and not self.secrets(entry, wanted)
+
+    def put(self, client: Client, change: Change, managed_by: str | None) -> None:
+        assert change.entry is not None
+        name = dict(zip(self.key_fields, change.key, strict=True))
+        if change.defines:
+            fields = {name: value for name, value in change.entry.fields.items() if name != "paused"}
+            marked = {} if managed_by is None else {"managedBy": managed_by}
+            client.post("/monitors/put", fields | name | marked | {"expectedVersion": change.expected_version})
+        if change.pauses is not None:
+            client.post("/monitors/pause" if change.pauses else "/monitors/resume", name)
+
+    def delete(self, client: Client, stored: Stored) -> None:
+        name = dict(zip(self.key_fields, stored.key, strict=True))
+        client.post("/monitors/delete", {**name, "expectedVersion": stored.version})
+
+    @cached_property
+    def _usual(self) -> Fields:
+        usual = self.wanted(DeclaredMonitor(namespace="any", id="any", cron="@daily"))
+        return {name: usual[name] for name in usual if name != "cron"} | {"paused": _NO}
+
+
 #: All kinds, in the order in which they are created; deletes go the other way.
-KINDS: Sequence[Kind] = (Namespaces(), Flows(), Calendars(), Schedules())
+KINDS: Sequence[Kind] = (Namespaces(), Flows(), Calendars(), Schedules(), Monitors())
 
 
 def differences(kind: Kind, wanted: Fields, stored: Stored) -> Differences:

@@ -25,17 +25,19 @@ from tocsin.model.errors import (
     TimerNotPending,
     TocsinError,
 )
-from tocsin.model.failure import FAILED, failure_of
+from tocsin.model.failure import FAILED
 from tocsin.model.hooks import Event, Hooks
+from tocsin.model.monitor import MonitorChange
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.quota import Quota, Room, no_room
 from tocsin.model.schedule import Put, Replan, Replay
-from tocsin.model.timer import UNUSABLE, Status, Timer, encode_record
+from tocsin.model.timer import UNUSABLE, Status, Timer
 from tocsin.ports.observer import TimerSuspended
 from tocsin.ports.quotas import QuotaRefused
-from tocsin.ports.store import FailureRow, HistoryRow, RunRow, ShardBatch
+from tocsin.ports.store import RunRow, ShardBatch
 from tocsin.timers.engine import recurring
 from tocsin.timers.engine.idempotency import create_if, former_row, keeps, kept_for_its_keys, replay, stored_by_newer
+from tocsin.timers.engine.monitored import MonitorWrites
 from tocsin.timers.engine.notifications import (
     Subject,
     due_at,
@@ -59,7 +61,6 @@ from tocsin.timers.engine.rows import (
     decoded_row,
     finished_timer,
     stored,
-    stored_namespace,
     too_large,
     undecodable_row,
 )
@@ -70,6 +71,8 @@ from tocsin.timers.engine.runs import (
     accounted_instants,
     ended_run,
     events_of,
+    failure_row,
+    history_row,
     schedule_deleted,
     suspended_run,
 )
@@ -112,8 +115,7 @@ class Assembly:
         room: RowRoom = UNBOUNDED,
     ) -> None:
         self._window = window
-        self._now_us = now_us
-        self._boot_us = boot_us
+        self._now_us, self._boot_us = now_us, boot_us
         self._history_rule = history_rule
         self._failure_retention_us = failure_retention_us
         self._hooks_of, self._refusal_of = hooks_of, refusal_of
@@ -128,6 +130,7 @@ class Assembly:
         self._fetched: Fetched = {} if fetched is None else fetched
         self._batch = Batch(ShardBatch(window.shard_id, window.epoch, window.incarnation))
         self._runs = RunRows(window, self._batch, self._fetched, history_rule, failure_retention_us, now_us)
+        self._monitors = MonitorWrites(window, self._batch, self, history_rule, now_us)
         self._row_bytes_max, self._client_bytes_max = room.bytes_max, room.bytes_max - room.reserve_bytes
         # What the record of the present operation may have.
         self._bytes_max = room.bytes_max
@@ -252,7 +255,7 @@ class Assembly:
             timer = attempt.row.timer
             if timer.schedule is not None:
                 timer = recurring.left(timer)
-            return self._write(Row((op.execute_at, uuid), op.generation, timer, 0), recurring.suspended_reason(timer))
+            return self.write(Row((op.execute_at, uuid), op.generation, timer, 0), recurring.suspended_reason(timer))
         if kind is OpKind.RECUR:
             answered = batch.final[uuid] if uuid in batch.final else window.retrying.get(uuid)
             return self._recur(op, answered)
@@ -268,8 +271,10 @@ class Assembly:
         if kind is OpKind.DELETE:
             if refused := unexpected(op, present.timer):
                 return refused
+            if present.timer.monitor is not None:
+                return self._monitors.delete(op, present)
             timer = msgspec.structs.replace(present.timer, status=Status.CANCELED, updated_at=self._now_us)
-            self._end(op, present, timer)
+            self.end(op, present, timer)
             if timer.schedule is not None:
                 batch.events.append(schedule_deleted(window.shard_id, timer))
             return None
@@ -277,27 +282,29 @@ class Assembly:
             return self._recur(op, present)
         if present.generation != op.expected:
             return None
+        if kind is OpKind.MOVE_ON and present.timer.monitor is not None:
+            return self._monitors.overdue(op, present)
         if kind is OpKind.MOVE_ON:
-            calendars = self.calendars_of(op.namespace)
-            return self._turn(op, present, recurring.move_on(present.timer, uuid, self._now_us, calendars))
+            known = self.calendars_of(op.namespace)
+            return self._turn(op, present, recurring.move_on(present.timer, uuid, self._now_us, known))
         if kind is OpKind.CONCLUDE:
             assert op.timer is not None
             if op.timer.status is Status.PENDING:
                 return self._write_attempted(present, op)
-            self._end(op, present, op.timer)
+            self.end(op, present, op.timer)
             self._notify_end(present, op.timer, op.generation)
             return None
         if kind is OpKind.SUSPEND:
             row = Row(present.key, op.generation, present.timer, 0, present.raw)
-            return self._write(row, op.reason, self._runs.row(present, suspended_run(present), ended=False))
+            return self.write(row, op.reason, self._runs.row(present, suspended_run(present), ended=False))
         row = Row(present.key, op.generation, present.timer, 0, present.raw)
         row.let_at = present.let_at and self._now_us
         if present.raw is None:
-            return self._write(row)
+            return self.write(row)
         # Damaged while it was suspended for another reason: it stays suspended, unchanged (rule 15).
         reason = f"bad_record: {present.timer.last_error}"[:REASON_CHARS_MAX]
         batch.events.append(TimerSuspended(window.shard_id, uuid, reason))
-        return self._write(row, reason)
+        return self.write(row, reason)
 
     def _refused(self, op: WriteOp) -> TocsinError | None:
         """Why a client's change is not made in its namespace; None if it is."""
@@ -311,12 +318,12 @@ class Assembly:
         namespace = op.namespace
         room = None if self.room_for is None or row.timer.has_joined else self.room_for(namespace)
         if room is None:
-            return self._write(row, run=self._runs.superseded(op.uuid))
+            return self.write(row, run=self._runs.superseded(op.uuid))
         created = self._batch.creates.get(namespace, 0)
         if created >= room.left:
             self._batch.events.append(QuotaRefused(namespace, Quota.PENDING))
             return no_room(namespace, room.quota)
-        self._write(row, run=self._runs.superseded(op.uuid))
+        self.write(row, run=self._runs.superseded(op.uuid))
         self._batch.creates[namespace] = created + 1
         return row
 
@@ -330,7 +337,7 @@ class Assembly:
         answer = replay(op, former, self._now_us, window.queue.firing_of(op))
         if former is None or type(answer) is not Row:
             return answer
-        self._write(answer)
+        self.write(answer)
         if former.timer.status in FAILED:
             batch.store.resolved.append((uuid, former.generation))
         return answer
@@ -374,9 +381,9 @@ class Assembly:
         # Renewed even if the instant stays: a receiver that has seen the former id would take the new state for a duplicate.
         timer.firing, timer.replay = self._window.queue.firing_of(op), ""
         if not op.changes.moves:
-            return self._write(Row((present.key[0], op.uuid), op.generation, timer, 0))
+            return self.write(Row((present.key[0], op.uuid), op.generation, timer, 0))
         run = self._runs.superseded(op.uuid, present)
-        return self._write(Row((timer.execute_at, op.uuid), op.generation, timer, 0), run=run)
+        return self.write(Row((timer.execute_at, op.uuid), op.generation, timer, 0), run=run)
 
     # ------------------------------------------------------------------ schedules
 
@@ -386,12 +393,13 @@ class Assembly:
         if present is None or present.identity != op.expected:
             return None
         known = self.calendars_of(op.namespace)
-        return self._turn(
-            op, present, recurring.recur(present.timer, op.uuid, op.timer, op.execute_at, self._now_us, known)
-        )
+        turn = recurring.recur(present.timer, op.uuid, op.timer, op.execute_at, self._now_us, known)
+        return self._turn(op, present, turn)
 
     def _change_schedule(self, op: WriteOp, present: WriteAnswer) -> WriteAnswer:
-        """Applies a client's change to the schedule, or creates it."""
+        """Applies a client's change to the schedule or monitor, or creates it."""
+        if isinstance(op.change, MonitorChange):
+            return self._monitors.change(op, op.change, present)
         window, live, ended = self._window, None, None
         self._batch.reckoned += _RECKONING_OF_CHANGE
         if isinstance(present, Row):
@@ -434,14 +442,14 @@ class Assembly:
             if turn.run is not None and turn.run.status in FAILED:
                 self._add_failure(op.uuid, run.generation, turn.run, turn.run.executed_at or self._now_us)
         if timer.status is Status.PENDING:
-            self._write(row, recurring.suspended_reason(timer), run)
+            self.write(row, recurring.suspended_reason(timer), run)
         else:
-            self._end(op, row, timer)
+            self.end(op, row, timer)
             if run is not None:
                 self._add_run(run)
         batch.events += events_of(shard_id, turn)
         if is_notified(row, self._hooks_of(timer.namespace)):
-            self._notify(row, op.generation, turn_of_schedule(turn))
+            self.notify(row, op.generation, turn_of_schedule(turn))
         return row
 
     def _write_attempted(self, former: Row, op: WriteOp) -> Row:
@@ -449,9 +457,9 @@ class Assembly:
         assert op.timer is not None
         row = Row((op.execute_at, op.uuid), op.generation, op.timer, 0)
         stays = self.turn_reason is None or self.turn_reason(row) is None
-        return self._write(row, run=self._runs.attempted(former, row, stays=stays))
+        return self.write(row, run=self._runs.attempted(former, row, stays=stays))
 
-    def _write(self, row: Row, suspended: str | None = None, run: RunRow | None = None) -> Row:
+    def write(self, row: Row, suspended: str | None = None, run: RunRow | None = None) -> Row:
         """Writes the row, and with it the run that it ends. Raises PayloadTooLarge."""
         if suspended is None and self.turn_reason is not None:
             suspended = self.turn_reason(row)
@@ -473,7 +481,7 @@ class Assembly:
         self._batch.store.runs.append(run)
         self._batch.bytes += len(run.record)
 
-    def _end(self, op: WriteOp, present: Row, timer: Timer) -> None:
+    def end(self, op: WriteOp, present: Row, timer: Timer) -> None:
         """The operation ends the timer: its row is deleted, and its history is written."""
         # What can fail comes first: a refused operation must leave nothing in the batch.
         batch, ended = self._batch, Row(present.key, op.generation, timer, present.size)
@@ -502,9 +510,8 @@ class Assembly:
         """Rule 11: the delete watermark, the range delete up to it, and exact deletes of what has waited above it for
         long."""
         window, batch = self._window, self._batch
-        candidates = sorted(window.finished.values(), key=_key_of_finished)
+        candidates, watermark = sorted(window.finished.values(), key=_key_of_finished), None
         chosen = candidates[:finished_max]
-        watermark = None
         if window.delete_watermark:
             limit = window.first_unfinished(batch.final)
             for upsert in batch.upserts.values():
@@ -543,7 +550,7 @@ class Assembly:
     def _record(self, row: Row, timer: Timer) -> None:
         """Adds what is kept of a finished timer."""
         batch, (mode, retention_us) = self._batch, self._history_rule(timer.namespace)
-        if timer.notifies is not None and timer.status is Status.COMPLETED:
+        if timer.monitor is not None or (timer.notifies is not None and timer.status is Status.COMPLETED):
             return
         failed = timer.status in FAILED and mode is not HistoryMode.NONE
         if failed:
@@ -557,10 +564,7 @@ class Assembly:
         elif not keeps(mode, timer):
             return
         ended = timer.executed_at or self._now_us
-        kept = HistoryRow(
-            row.key[0], row.key[1], row.generation, stored_namespace(timer), timer.id, timer.tags,
-            encode_record(timer), timer.status, ended, ended + retention_us,
-        )  # fmt: skip
+        kept = history_row(row, timer, ended, retention_us)
         batch.store.history.append(kept)
         batch.bytes += len(kept.record)
         if failed and (row.key[1], row.generation) not in batch.store.resolved:
@@ -568,19 +572,16 @@ class Assembly:
 
     def _add_failure(self, uuid: bytes, generation: bytes, ended: Timer, failed_at: int) -> None:
         """Lists the end of a timer or occurrence as a failure (rule 28), in the batch that keeps its details."""
-        kept = FailureRow(
-            uuid, generation, stored_namespace(ended), ended.id, failure_of(ended), failed_at, ended.execute_at,
-            failed_at + self._failure_retention_us,
-        )  # fmt: skip
-        self._batch.store.failures.append(kept)
+        retention_us = self._failure_retention_us
+        self._batch.store.failures.append(failure_row(uuid, generation, ended, failed_at, retention_us))
 
     # ------------------------------------------------------------------ notifications
 
     def _notify_end(self, row: Row, timer: Timer, ended_as: bytes) -> None:
         if is_notified(row, self._hooks_of(timer.namespace)):
-            self._notify(row, ended_as, end_of_timer(timer))
+            self.notify(row, ended_as, end_of_timer(timer))
 
-    def _notify(self, row: Row, ended_as: bytes, reported: Iterable[tuple[Event, Subject]]) -> None:
+    def notify(self, row: Row, ended_as: bytes, reported: Iterable[tuple[Event, Subject]]) -> None:
         """Adds the notifications of the events, as timers of the same chunk (rule 18). One that can't be encoded is left out
         and reported, and keeps nothing else from being written."""
         batch, now_us, subject_uuid = self._batch, self._now_us, row.key[1]
@@ -592,9 +593,8 @@ class Assembly:
                     continue
                 uuid, timer = made
                 self._bytes_max = self._row_bytes_max
-                self._write(Row((at_us, uuid), self._window.queue.next_generation(), timer, 0))
+                self.write(Row((at_us, uuid), self._window.queue.next_generation(), timer, 0))
+                batch.store.together[uuid] = subject_uuid
             except (PayloadTooLarge, *UNUSABLE) as error:
                 reason = f"notification: {type(error).__name__}: {error}"[:REASON_CHARS_MAX]
                 batch.unusable.append((subject_uuid, reason))
-                continue
-            batch.store.together[uuid] = subject_uuid

@@ -301,6 +301,8 @@ class CommitLane:
         if window is not None:
             if self._context.quotas:
                 note_committed(self._context, batch)
+            if batch.monitors:
+                self._context.monitors_seen = True
             if batch.accounted:
                 note_recorded(self._context, shard.shard_id, batch.accounted)
             shard.recount()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tocsin.administration import (
     CALENDARS,
@@ -38,6 +38,9 @@ from tocsin.ports.store import Store
 from tocsin.timers.engine.alarm import LoopWakeUp
 from tocsin.timers.engine.limits import BreakerOptions, EngineLimits
 from tocsin.timers.engine.quota_accounts import QuotaAccount, open_account
+
+if TYPE_CHECKING:
+    from tocsin.timers.engine.shard import Shard
 
 T = TypeVar("T")
 
@@ -89,6 +92,15 @@ class Context:
     #: What the node's windows hold, all shards together: timers, and bytes of their records.
     window_timers: int = 0
     window_bytes: int = 0
+    #: The end of the node lease, in boot time; and the wall clock when the last heartbeat was sent that succeeded.
+    lease_until: int = 0
+    beat_at_us: int = 0
+    #: Whether this node has written a monitor.
+    monitors_seen: bool = False
+    #: The shards that the node owns, and what to call when the store took nothing from one instant to another, though no
+    #: shard was lost.
+    owned: Callable[[], Iterable[Shard]] = tuple
+    outage: Callable[[int, int], None] = field(default=lambda from_us, until_us: None)
     #: How far the wall clock was set forward on purpose, in microseconds.
     moved_us: int = 0
     #: How many shards the node owns (at least 1), for each one's fair share of memory.

@@ -235,6 +235,12 @@ class Dispatcher:
         if timer.schedule is not None and self._waits(shard, row, now):
             window.defer()
             return
+        if timer.monitor is not None:
+            window.defer()
+            if not window.is_changing(row.key[1]):
+                window.move_on(row)
+                shard.lane.schedule(shard, urgent=False)
+            return
         namespace = self.context.namespaces.get(timer.namespace)
         if namespace is not None and namespace.held:
             window.defer()

@@ -78,6 +78,8 @@ class NodeLease:
         self._since_us = 0
         self._counter = 0
         self._beating = asyncio.Lock()
+        # The store has taken no writes since the last heartbeat that succeeded.
+        self._took_nothing = False
         # When the last successful heartbeat was sent, in boot time.
         self._last_ok: int | None = None
         #: How often the lease was renewed after it had expired. A claim sent before that must not be used after it.
@@ -124,6 +126,12 @@ class NodeLease:
         if self._last_ok is not None and not self.in_touch(done):
             self._lapse()
         self._last_ok = sent
+        if refused is None:
+            if self._took_nothing:
+                context.outage(context.beat_at_us, wall)
+            context.beat_at_us, self._took_nothing = wall, False
+        else:
+            self._took_nothing = True
         self._renew()
         if not self._check_clock(sent, wall, done, store_now):
             return
@@ -142,6 +150,7 @@ class NodeLease:
         self._membership.unsettle()
         self._dispatcher.pause("lease", "the node lease had expired")
         if self._context.store.capabilities.exclusive:
+            self._took_nothing = True
             return
         self.lapses += 1
         for shard in list(self._dispatcher.shards.values()):
@@ -202,4 +211,5 @@ class NodeLease:
     def _renew(self) -> None:
         if self._last_ok is not None:
             lease_until = self._last_ok + self._context.limits.node_lease_us
-            self._dispatcher.renew(min(lease_until, self._context.namespaces_until))
+            self._context.lease_until = min(lease_until, self._context.namespaces_until)
+            self._dispatcher.renew(self._context.lease_until)

@@ -13,6 +13,8 @@ import msgspec
 from tocsin.model.failure import FAILED
 from tocsin.model.hooks import Event, Hook, Hooks, hook_for
 from tocsin.model.instants import format_instant
+from tocsin.model.monitor import Monitor
+from tocsin.model.period import Period
 from tocsin.model.redaction import redact_url
 from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.model.run import Run, run_of
@@ -39,12 +41,15 @@ _WANTED = frozenset({Missed.PAUSED, Missed.EXCLUDED})
 
 class Subject(msgspec.Struct, frozen=True):
     """What is reported: the timer or the occurrence, as it ended; its run; and of a schedule the instants that were missed,
-    and how many occurrences in a row have failed."""
+    and how many occurrences in a row have failed. Of a monitor: the period that has ended, if one has, and what happened, as
+    the notification's type has it."""
 
     timer: Timer
     run: Run | None = None
     missed: tuple[MissedRange, ...] = ()
     failures: int = 0
+    period: Period | None = None
+    verb: str = ""
 
 
 def end_of_timer(timer: Timer) -> Iterator[tuple[Event, Subject]]:
@@ -120,6 +125,8 @@ def _timer(event: Event, subject: Subject, hook: Hook, at_us: int, now_us: int) 
 
 def _content(event: Event, subject: Subject, now_us: int) -> dict[str, object]:
     timer = subject.timer
+    if timer.monitor is not None:
+        return _monitor_content(timer, timer.monitor, subject, now_us)
     kind = "timer" if timer.schedule is None else "schedule"
     content: dict[str, object] = {
         "type": f"{kind}.{_VERBS[event]}",
@@ -148,6 +155,50 @@ def _content(event: Event, subject: Subject, now_us: int) -> dict[str, object]:
             for each in subject.missed
         ]
     return content
+
+
+def _monitor_content(timer: Timer, monitor: Monitor, subject: Subject, now_us: int) -> dict[str, object]:
+    state, period, verb = monitor.state, subject.period, subject.verb
+    about: dict[str, object] = {
+        "namespace": timer.namespace,
+        "id": timer.id,
+        "state": state.status,
+        "since": format_instant(state.since),
+        "tags": timer.tags,
+    }
+    instants = {"lastPingAt": state.last_ping, "expectedAt": state.expected, "deadline": state.deadline}
+    about |= {name: format_instant(at) for name, at in instants.items() if at is not None}
+    if timer.description is not None:
+        about["description"] = timer.description
+    name = f"Monitor {timer.namespace}/{timer.id}"
+    expected = "" if state.expected is None else f" since {format_instant(state.expected)}"
+    texts = {
+        "late": f"{name} is late: no report came{expected}.",
+        "failed": f"{name} reports a failure.",
+        "recovered": f"{name} has recovered.",
+    }
+    content: dict[str, object] = {
+        "type": f"monitor.{verb}",
+        "timestamp": format_instant(now_us),
+        "text": texts[verb],
+        "monitor": about,
+    }
+    if period is not None:
+        content["period"] = period_content(period)
+    return content
+
+
+def period_content(period: Period) -> dict[str, object]:
+    """A period as notifications have it."""
+    instants = {
+        "expectedAt": period.expected_at,
+        "deadline": period.deadline,
+        "startedAt": period.started_at,
+        "endedAt": period.ended_at,
+    }
+    content: dict[str, object] = {name: format_instant(at) for name, at in instants.items() if at is not None}
+    others = {"state": period.state, "exitCode": period.exit_code, "body": period.body, "note": period.note}
+    return content | {name: value for name, value in others.items() if value is not None}
 
 
 def _run(run: Run, timer: Timer) -> dict[str, object]:

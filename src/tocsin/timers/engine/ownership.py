@@ -16,6 +16,7 @@ from tocsin.timers.engine.lease import NodeLease
 from tocsin.timers.engine.loader import NEWER_FORMAT, Loader, sweep
 from tocsin.timers.engine.placement import ObservedPlacement
 from tocsin.timers.engine.shard import POLL_INTERVAL_S, Shard
+from tocsin.timers.engine.tenures import Tenures
 
 #: Runs a coroutine as a task of the engine.
 Spawn = Callable[[Coroutine[Any, Any, object]], asyncio.Task[Any]]
@@ -40,6 +41,7 @@ class Ownership:
         dispatcher: Dispatcher,
         results: HandedOverResults,
         spawn: Spawn,
+        tenures: Tenures,
         total_shards: int,
     ) -> None:
         self.shards: dict[int, Shard] = {}
@@ -56,6 +58,7 @@ class Ownership:
         self._lease = lease
         self._dispatcher = dispatcher
         self._results = results
+        self._tenures = tenures
         self._spawn = spawn
         self._busy: set[int] = set()
         self._claims: set[asyncio.Task[Any]] = set()
@@ -78,6 +81,8 @@ class Ownership:
                 continue
             wanted = placement.wanted(shard_id)
             if shard.window is None:
+                if placement.owner_lives(placement.state(shard_id), boot_us):
+                    self._tenures.followed(shard_id)
                 if not wanted:
                     self._disown(shard)
                 elif (
@@ -143,16 +148,17 @@ class Ownership:
             context.observe(ClaimFailed(shard_id, "another node claimed it first, or the owner is alive"))
             self._back_off(shard, int(context.random.random() * context.limits.claim_backoff_us))
         else:
-            await self._own(shard, epoch, lapses)
+            await self._own(shard, epoch, lapses, state.owner)
 
-    async def _own(self, shard: Shard, epoch: int, lapses: int) -> None:
+    async def _own(self, shard: Shard, epoch: int, lapses: int, former: bytes | None) -> None:
         """Reads the namespaces, which the former owner may have known in later versions (rule 23), then owns the shard,
         unless the node lease has lapsed since the claim was sent."""
         try:
             await self._context.bounded(self._context.refresh_namespaces())
+            outages = await self._tenures.claimed(shard.shard_id, former, shard.lost_at_us)
         except StoreCallFailed as error:
             # The next try is another claim.
-            self._context.observe(ClaimFailed(shard.shard_id, f"reading the namespaces failed: {error}"))
+            self._context.observe(ClaimFailed(shard.shard_id, f"reading what the owner has to know failed: {error}"))
             return
         if not self._may_use(shard.shard_id):
             await self._release(shard, epoch)
@@ -160,7 +166,7 @@ class Ownership:
             self._context.observe(ClaimFailed(shard.shard_id, "the node lease expired in the meantime"))
             self._placement.refresh()
         else:
-            shard.own(epoch, draining=self.closing)
+            shard.own(epoch, draining=self.closing, outages=outages)
 
     def _back_off(self, shard: Shard, interval_us: int) -> None:
         self._backing_off_until[shard.shard_id] = self._context.clock.boottime_us() + interval_us
@@ -230,6 +236,7 @@ class Ownership:
 
     def _lost(self, shard: Shard, reason: str) -> None:
         self._dispatcher.remove(shard)
+        self._tenures.lost(shard.shard_id, shard.lost_at_us)
         self._count_owned()
         if reason in ("unknown_outcome", "lease"):
             # Rules 3 and 6: it is claimed again at once, with a new epoch, so that neither a late batch nor another node's

@@ -45,7 +45,7 @@ def note_committed(context: Context, batch: Batch) -> None:
     def note(row: Row, by: int) -> None:
         timer = row.timer
         account = quotas.get(timer.namespace)
-        if account is None or timer.schedule is not None or timer.notifies is not None:
+        if account is None or timer.schedule is not None or timer.notifies is not None or timer.monitor is not None:
             return
         count = account.count_of(shard_id)
         if count is not None and count.epoch == epoch:

@@ -15,11 +15,20 @@ from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, PayloadTooLarge, RecordUndecodable, TocsinError
 from tocsin.model.flow import FlowRules
 from tocsin.model.job import RowFilter
+from tocsin.model.monitor import MonitorChange
 from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record, unreadable_timer
 from tocsin.ports.completion import Completion
 from tocsin.ports.observer import Event
-from tocsin.ports.store import NOTIFICATIONS_SUFFIX, FireKey, Found, ShardBatch, StoredRow, schedules_of
+from tocsin.ports.store import (
+    MONITORS_SUFFIX,
+    NOTIFICATIONS_SUFFIX,
+    FireKey,
+    Found,
+    ShardBatch,
+    StoredRow,
+    schedules_of,
+)
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.parts import WrittenPart
@@ -152,7 +161,8 @@ class WriteOp(msgspec.Struct, eq=False):
 
     On schedules' rows: RECUR is the result of an attempt, like CONCLUDE, at the node that made it; HAND_OVER, CONCLUDE and
     RECUR apply to the attempt with the identity `expected`. SCHEDULE is a client's `change`, with `timer` or `changes` where
-    that needs them, or the owner's own (Replan). MOVE_ON plans the late row of the generation `expected` again.
+    that needs them, or the owner's own (Replan). MOVE_ON plans the late row of the generation `expected` again. SCHEDULE is
+    also a change of a monitor, and MOVE_ON what happens at a monitor's deadline.
 
     UPDATE, DELETE and SCHEDULE of a job have `only_if`: they apply to a row that matches it then.
 
@@ -170,7 +180,7 @@ class WriteOp(msgspec.Struct, eq=False):
     completion: Completion[Row | None] | None = None
     deadline_us: int | None = None
     condition: Condition | None = None
-    change: ScheduleChange | None = None
+    change: ScheduleChange | MonitorChange | None = None
     only_if: RowFilter | None = None
     #: Whether a client's write was passed on to the shard's owner, another node.
     forwarded: bool = False
@@ -275,6 +285,8 @@ class Batch:
     relied_on: set[bytes] = field(default_factory=set)
     finished: list[Finished] = field(default_factory=list)
     accounted: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    #: The monitors that it writes or deletes.
+    monitors: set[bytes] = field(default_factory=set)
     #: (uuid, reason) of operations and history rows that could not be encoded as records.
     unusable: list[tuple[bytes, str]] = field(default_factory=list)
     #: Timers that the batch creates in namespaces whose pending timers have a quota.
@@ -343,6 +355,8 @@ def stored_namespace(timer: Timer) -> str:
     """The name by which the store lists the row."""
     if timer.notifies is not None:
         return timer.namespace + NOTIFICATIONS_SUFFIX
+    if timer.monitor is not None:
+        return timer.namespace + MONITORS_SUFFIX
     return timer.namespace if timer.schedule is None else schedules_of(timer.namespace)
 
 

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tocsin.model.errors import RecordUndecodable
+from tocsin.model.failure import failure_of
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.run import FAILED_RUNS, MissedInstants, Run, RunStatus, encode_run, run_of
 from tocsin.model.schedule import PAUSED_AFTER_FAILURES, Missed, State
-from tocsin.model.timer import Status, Timer
+from tocsin.model.timer import Status, Timer, encode_record
 from tocsin.ports.observer import Event, OccurrenceEnded, OccurrencesMissed, ScheduleChanged
-from tocsin.ports.store import Found, RunRow
+from tocsin.ports.store import FailureRow, Found, HistoryRow, RunRow
 from tocsin.timers.engine.recurring import Turn
-from tocsin.timers.engine.rows import Batch, Conclusion, Row, decoded_row
+from tocsin.timers.engine.rows import Batch, Conclusion, Row, decoded_row, stored_namespace
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.window import Window
@@ -96,6 +97,22 @@ def accounted_instants(timer: Timer) -> int:
     least one."""
     state = _state(timer)
     return sum(state.counts.values()) + sum(state.missed.values())
+
+
+def history_row(row: Row, timer: Timer, ended: int, retention_us: int) -> HistoryRow:
+    """What is kept of a timer that ended, with its row, at that instant."""
+    return HistoryRow(
+        row.key[0], row.key[1], row.generation, stored_namespace(timer), timer.id, timer.tags,
+        encode_record(timer), timer.status, ended, ended + retention_us,
+    )  # fmt: skip
+
+
+def failure_row(uuid: bytes, generation: bytes, ended: Timer, failed_at: int, retention_us: int) -> FailureRow:
+    """The failure of a timer or occurrence that ended at that instant."""
+    return FailureRow(
+        uuid, generation, stored_namespace(ended), ended.id, failure_of(ended), failed_at, ended.execute_at,
+        failed_at + retention_us,
+    )  # fmt: skip
 
 
 class RunRows:

@@ -35,6 +35,7 @@ from tocsin.model.schedule import (
     Unskip,
 )
 from tocsin.model.timer import Status, Timer
+from tocsin.timers.engine.monitoring import unexpected as unexpected_monitor
 from tocsin.timers.engine.recurring import (
     DEFINED,
     Turn,
@@ -85,6 +86,8 @@ def unexpected(op: WriteOp, live: Timer | None) -> VersionConflict | None:
     if expected is None:
         return None
     # One that can't be read has none.
+    if live is not None and live.monitor is not None:
+        return unexpected_monitor(expected, live)
     present = 0 if live is None or live.schedule is None else live.schedule.state.version
     if expected == present:
         return None

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from tocsin.model.errors import ShardMoved
+from tocsin.model.monitor import Ping
 from tocsin.ports.observer import ShardClaimed, ShardLost, TimerSuspended
 from tocsin.ports.store import KEY_MIN
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.flow_order import ShardOrder
+from tocsin.timers.engine.monitoring import Outage
 from tocsin.timers.engine.parts import Creates
 from tocsin.timers.engine.rows import Batch, InFlightAttempt, Row, WriteOp
 from tocsin.timers.engine.window import Window
@@ -71,6 +73,8 @@ class Shard:
         self.draining = False
         #: The end of the hand-over: no write is accepted, either.
         self.closed = False
+        #: Until when this node worked on the shard, the last time that it owned it.
+        self.lost_at_us = 0
         self.suspended = Suspended()
         #: The order of what waits for ordered keys of flows.
         self.order = ShardOrder(lambda: context.flows)
@@ -86,7 +90,7 @@ class Shard:
 
     # ------------------------------------------------------------------ ownership
 
-    def own(self, epoch: int, *, draining: bool = False) -> None:
+    def own(self, epoch: int, *, draining: bool = False, outages: Iterable[Outage] = ()) -> None:
         """Starts an empty window after a successful claim, with the attempts that are still in flight as orphaned ones.
         `draining`: the shard only takes writes, and dispatches nothing."""
         context = self._context
@@ -98,6 +102,8 @@ class Shard:
             range_delete=context.store.capabilities.range_delete,
             delete_watermark=context.store.capabilities.delete_watermark,
         )
+        for outage in outages:
+            self.window.monitors.add_outage(outage)
         self._orphaned = []
         self.suspended = Suspended()
         self.order = ShardOrder(lambda: context.flows)
@@ -111,6 +117,7 @@ class Shard:
         if window is None:
             return
         error = ShardMoved(f"shard {self.shard_id} is changing its owner; nothing was written, try again")
+        self.lost_at_us = self._context.beat_at_us
         # First, so that a client that gets the error and retries at once is refused as well.
         self.window = None
         window.refuse_clients(error, self._context.clock.boottime_us())
@@ -138,8 +145,19 @@ class Shard:
         hand-over."""
         window = self._open_window()
         for op in ops:
+            if type(op.change) is Ping and (row := self._noted(window, op, op.change)) is not None:
+                op.answer(row)
+                continue
             window.accept(op)
         self.lane.schedule(self, urgent=True, writes=len(ops))
+
+    def _noted(self, window: Window, op: WriteOp, ping: Ping) -> Row | None:
+        """The monitor's row after a ping that need not be written now: while the node lease lasts, no other node owns the
+        shard (rule 33)."""
+        clock = self._context.clock
+        if clock.boottime_us() >= self._context.lease_until or window.is_changing(op.uuid):
+            return None
+        return window.monitors.note(op.uuid, ping, clock.now_us())
 
     def accept_creates(self, creates: Creates, deadline_us: int) -> None:
         """Likewise plain creates, which are not written after that boot time."""

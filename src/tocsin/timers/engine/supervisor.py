@@ -25,6 +25,7 @@ from tocsin.timers.engine.quotas import PendingCounting
 from tocsin.timers.engine.replanning import Replanning
 from tocsin.timers.engine.retention import forget_dead, purge
 from tocsin.timers.engine.shard import POLL_INTERVAL_S, Shard
+from tocsin.timers.engine.tenures import Tenures
 
 
 class Supervisor:
@@ -68,8 +69,17 @@ class Supervisor:
         self.flows = FlowExchange(
             context, self.dispatcher.flows, self.placement, self._spawn, self.dispatcher.may_dispatch
         )
+        self.tenures = Tenures(context)
+        context.owned = self.dispatcher.shards.values
         self.ownership = Ownership(
-            context, self.placement, self.lease, self.dispatcher, self.results, self._spawn, total_shards
+            context,
+            self.placement,
+            self.lease,
+            self.dispatcher,
+            self.results,
+            self._spawn,
+            self.tenures,
+            total_shards,
         )
         self.destinations = DestinationExchange(context, self.dispatcher.admission)
         #: All shards by id, whether this node owns them or not.
@@ -89,6 +99,7 @@ class Supervisor:
         for lane in self.ownership.lanes:
             self._spawn(lane.run())
         self._spawn(_every(limits.heartbeat_interval_us, self.lease.beat_or_report))
+        self._spawn(_every(limits.heartbeat_interval_us, self.tenures.keep))
         self._spawn(_every(limits.namespaces_interval_us, self.lease.read_namespaces))
         self._spawn(_every(limits.purge_interval_us, partial(purge, self._context)))
         replanning = Replanning(self._context, self.shards, self.total_shards)
@@ -191,6 +202,7 @@ class Supervisor:
             await asyncio.sleep(POLL_INTERVAL_S)
         # What was claimed for results.
         await self.ownership.close()
+        await self.tenures.close()
         await self._stop()
         try:
             await self._context.bounded(self._context.store.forget_member(self._context.incarnation))

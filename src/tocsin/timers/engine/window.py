@@ -21,6 +21,7 @@ from collections.abc import Collection, Container, Iterable, KeysView, Sequence
 from tocsin.model.errors import RequestExpired, TocsinError
 from tocsin.ports.store import KEY_MIN, FireKey
 from tocsin.timers.engine.in_flight import AttemptsInFlight
+from tocsin.timers.engine.monitored import MonitorMemory
 from tocsin.timers.engine.parts import Creates, Part
 from tocsin.timers.engine.recurring import suspended_reason
 from tocsin.timers.engine.rows import (
@@ -91,6 +92,7 @@ class Window:
         self._changes: dict[bytes, int] = {}
         # Generations that are about to be suspended. They must not fire, even if a load returns them again.
         self._suspending: dict[bytes, bytes] = {}
+        self.monitors = MonitorMemory()
         self._refused: deque[tuple[int, WriteOp | Finished]] = deque()
         self._load: LoadRequest | None = None
         self._load_number = 0
@@ -151,7 +153,7 @@ class Window:
         self.suspend(row, reason)
 
     def move_on(self, row: Row) -> None:
-        """Queues that a schedule's late row is planned again. It must be deferred, and does not fire until then."""
+        """Queues what becomes of a schedule's or monitor's late row. It must be deferred, and does not fire until then."""
         self.accept(WriteOp(OpKind.MOVE_ON, row.key[1], row.timer.namespace, expected=row.generation))
 
     def is_changing(self, uuid: bytes) -> bool:
@@ -292,8 +294,7 @@ class Window:
 
     def unwritten(self) -> tuple[int, int]:
         """How many results of attempts wait for a batch, and the bytes of those timers' records."""
-        rows = [entry.row for entry in self.finished.values()]
-        rows += self.retrying.values()
+        rows = [*(entry.row for entry in self.finished.values()), *self.retrying.values()]
         return len(rows), sum(row.size for row in rows)
 
     def being_written(self, uuid: bytes) -> bool:
@@ -344,9 +345,8 @@ class Window:
     def first_unfinished(self, rewritten: Container[bytes]) -> FireKey:
         """The smallest key of a row in memory that has not finished: a range delete must not reach it. A retrying timer does
         not count if its uuid is in `rewritten`."""
-        limit = min(self._waiting.first_key(), self._attempts.first_key())
-        for waiting in self.awaiting_write.values():
-            limit = min(limit, waiting.key)
+        waiting = (row.key for row in self.awaiting_write.values())
+        limit = min(self._waiting.first_key(), self._attempts.first_key(), *waiting)
         for uuid, row in self.retrying.items():
             if uuid not in rewritten:
                 limit = min(limit, row.key)
@@ -409,6 +409,8 @@ class Window:
                 self._changed_since_load[uuid] = stays
         for part, _, _ in batch.parts:
             self._forget_creates(part, boot_us)
+        for uuid in batch.monitors:
+            self.monitors.committed(uuid, batch.final[uuid])
         for op in batch.ops:
             if op.supersedes:
                 self.queue.forget(op.uuid)
@@ -519,9 +521,8 @@ class Window:
                 self._reinstate(uuid, boot_us)
 
     def _forget_change(self, uuid: bytes) -> None:
-        left = self._changes[uuid] - 1
-        if left:
-            self._changes[uuid] = left
+        self._changes[uuid] -= 1
+        if self._changes[uuid]:
             return
         del self._changes[uuid]
         if (row := self.rows.get(uuid)) is not None and uuid not in self._suspending:
@@ -593,8 +594,7 @@ class Window:
         if key is None:
             return
         self.horizon = min(self.horizon, key_before(key))
-        self._load = None
-        self._changed_since_load = {}
+        self._load, self._changed_since_load = None, {}
 
     # ------------------------------------------------------------------ inside
 
@@ -606,8 +606,8 @@ class Window:
         for attempt in self.in_flight.get(uuid, ()):
             if not attempt.stale:
                 return attempt.row
-        waiting = self.awaiting_write.get(uuid)
-        return waiting if waiting is not None else self.retrying.get(uuid)
+        waiting = self.awaiting_write.get(uuid) or self.retrying.get(uuid)
+        return waiting if waiting is not None else self.monitors.row(uuid)
 
     def remembered(self, uuids: Collection[bytes]) -> set[bytes]:
         """Those of the uuids of which memory has a row, in whatever state."""

@@ -23,6 +23,7 @@ from tocsin.keys import ApiKeys
 from tocsin.model.errors import TocsinError
 from tocsin.model.ids import CountedUuid7
 from tocsin.ports.tracing import CreateTraces
+from tocsin.timers.monitors import Monitors
 from tocsin.timers.schedules import Schedules
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.calendars import CalendarHandlers
@@ -33,6 +34,7 @@ from tocsin.web.api.flows import FlowHandlers
 from tocsin.web.api.gate import RequestGate
 from tocsin.web.api.heads import Head, KnownHeads
 from tocsin.web.api.jobs import JobHandlers
+from tocsin.web.api.monitors import MonitorHandlers, PingHandlers
 from tocsin.web.api.operators import OperatorHandlers
 from tocsin.web.api.request import ApiLimits, ApiRequest, AsgiRequest, Content, NotModified
 from tocsin.web.api.routes import Route, RouteMatch, Routes, read_query
@@ -44,6 +46,7 @@ from tocsin.web.http.codec import native_codec
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.errors import MethodNotAllowed, Response, RouteNotFound, mounted_app_error, problem, problem_kind
 from tocsin.web.http.hosts import headers_by_name
+from tocsin.web.http.monitors import PING_PATH, MonitorRequests
 from tocsin.web.http.parts import Scope, WebParts, relay_request
 from tocsin.web.http.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
 
@@ -115,6 +118,7 @@ class Api:
         self._new_id = CountedUuid7(parts.clock.now_us)
         self._encode = msgspec.json.Encoder().encode
         service, parser, audit = parts.service, RequestParser(parts.rules), parts.audit
+        monitors = MonitorRequests(Monitors(service), parser, audit, parts.base_url)
         families: list[object] = [
             TimerHandlers(service, parser, limits, traces, native_codec(parts.rules)),
             ScheduleHandlers(Schedules(service), parser, traces),
@@ -123,6 +127,8 @@ class Api:
             NamespaceHandlers(service, parser, audit, parts.jobs),
             FlowHandlers(service.flow_rules, parts.rules, audit),
             CalendarHandlers(service.calendars, parts.rules, audit),
+            MonitorHandlers(monitors),
+            PingHandlers(monitors, parts.auth_failures),
             DestinationHandlers(service.destinations, parts.rules, audit),
             KeyHandlers(api_keys, audit),
             AuditHandlers(audit, parts.rules),
@@ -164,8 +170,11 @@ class Api:
                 if failure is None:
                     return
         if failure is not None:
-            instance = raw_path.decode("ascii", "replace")
-            response = self.problem(failure, scope["method"], scope["path"], instance, correlation_id)
+            path, instance = scope["path"], raw_path.decode("ascii", "replace")
+            if path.startswith(PING_PATH):
+                # What follows is a secret.
+                path = instance = PING_PATH
+            response = self.problem(failure, scope["method"], path, instance, correlation_id)
         self.measure(operation, response.status, perf_counter() - begun_s)
         await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else response.body})
@@ -224,7 +233,7 @@ class Api:
         request.key = self.gate.admit(route, headers, client, found.parameters, scope)
         if not operation.any_query:
             request.query = read_query(scope["query_string"], operation)
-        if operation.request is not None or operation.undecoded:
+        if operation.request is not None or operation.undecoded or operation.any_body:
             request.body = await self._body(route, headers, receive)
         if not self._has_agent() and route.names_tenant(request):
             if self._relay is None and self._agent is None:
@@ -236,13 +245,13 @@ class Api:
 
     async def _body(self, route: Route, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         operation = route.operation
-        if not operation.body_optional:
+        if not (operation.body_optional or operation.any_body):
             check_content_type(headers)
         announced = headers.get(b"content-length")
         body = await read_body(receive, announced, route.body_bytes_max, self.limits.request_read_timeout_s)
         if operation.body_optional and body:
             check_content_type(headers)
-        if not operation.batch:
+        if not (operation.batch or operation.any_body):
             check_utf8(body)
         return body
 

@@ -40,7 +40,8 @@ class Operation:
 
     The handler's argument `sent` is the decoded body of the annotated type, unless `request` names it; the handler returns
     the answer. `aliases` are further paths; a part of a path in braces is a parameter. `role` None: no key is needed.
-    `undecoded`: the handler reads the body itself, of at most the size of any other but a batch.
+    `undecoded`: the handler reads the body itself, of at most the size of any other but a batch; `any_body`: the same, and
+    the body may be of any type, or none.
     `key_required`: the request needs a key even on a server that requires none otherwise. `query` has the names of its query
     parameters, `repeated` of those that may be given several times; others are refused. `any_query`: its query is ignored,
     since probes, scrapers and browsers add parameters. `answer` makes the answer of what the handler returns, or completes
@@ -59,6 +60,7 @@ class Operation:
     body_optional: bool = False
     batch: bool = False
     undecoded: bool = False
+    any_body: bool = False
     key_required: bool = False
     query: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from tocsin.web.api.destinations import DestinationHandlers
 from tocsin.web.api.failures import FailureHandlers
 from tocsin.web.api.flows import FlowHandlers
 from tocsin.web.api.jobs import JobHandlers
+from tocsin.web.api.monitors import MonitorHandlers, PingHandlers
 from tocsin.web.api.operation import Operation, Reach, declared_by
 from tocsin.web.api.operators import OperatorHandlers
 from tocsin.web.api.request import ApiLimits, ApiRequest
@@ -41,6 +42,8 @@ FAMILIES = (
     NamespaceHandlers,
     FlowHandlers,
     CalendarHandlers,
+    MonitorHandlers,
+    PingHandlers,
     DestinationHandlers,
     KeyHandlers,
     AuditHandlers,

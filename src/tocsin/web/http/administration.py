@@ -27,6 +27,7 @@ from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.declared_wire import DryRun, ExpectedVersion, ManagedBy, Version
 from tocsin.web.http.flows import FlowLimits, FlowLimitsAnswer
 from tocsin.web.http.instants import format_instant, optional_instant, read_instant
+from tocsin.web.http.monitor_wire import ON_LATE
 from tocsin.web.http.wire import (
     ON_FAILURE,
     ON_MISSED,
@@ -108,6 +109,7 @@ class NamespaceFields(RequestStruct, kw_only=True):
     on_recovery: Annotated[Hook | UnsetType, ON_RECOVERY] = UNSET
     on_missed: Annotated[Hook | UnsetType, ON_MISSED] = UNSET
     on_paused: Annotated[Hook | UnsetType, ON_PAUSED] = UNSET
+    on_late: Annotated[Hook | UnsetType, ON_LATE] = UNSET
 
 
 class CreateNamespace(NamespaceFields, kw_only=True):
@@ -122,9 +124,9 @@ class CreateNamespace(NamespaceFields, kw_only=True):
 
 
 class UpdateNamespace(RequestStruct):
-    """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without their own for
-    the same event; null removes one, and null removes `managedBy`, `limits` and `callbackBatch`, which are otherwise replaced
-    as a whole."""
+    """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers, schedules and monitors without
+    their own for the same event; null removes one, and null removes `managedBy`, `limits` and `callbackBatch`, which are
+    otherwise replaced as a whole."""
 
     name: NamespaceName
     history: History | UnsetType = UNSET
@@ -143,6 +145,7 @@ class UpdateNamespace(RequestStruct):
     on_recovery: Annotated[Hook | UnsetType | None, ON_RECOVERY] = UNSET
     on_missed: Annotated[Hook | UnsetType | None, ON_MISSED] = UNSET
     on_paused: Annotated[Hook | UnsetType | None, ON_PAUSED] = UNSET
+    on_late: Annotated[Hook | UnsetType | None, ON_LATE] = UNSET
     managed_by: ManagedBy | UnsetType | None = UNSET
     expected_version: ExpectedVersion | UnsetType = UNSET
     dry_run: DryRun | UnsetType = UNSET
@@ -340,6 +343,7 @@ class Namespace(ResponseStruct):
     on_recovery: Annotated[HookAnswer | UnsetType, ON_RECOVERY] = UNSET
     on_missed: Annotated[HookAnswer | UnsetType, ON_MISSED] = UNSET
     on_paused: Annotated[HookAnswer | UnsetType, ON_PAUSED] = UNSET
+    on_late: Annotated[HookAnswer | UnsetType, ON_LATE] = UNSET
     managed_by: ManagedBy | UnsetType = UNSET
 
 

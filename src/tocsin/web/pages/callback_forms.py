@@ -46,6 +46,7 @@ HOOK_LABELS = {
     "onRecovery": "When it succeeds after a failure",
     "onMissed": "When it misses an instant",
     "onPaused": "When it pauses itself",
+    "onLate": "When a monitor is late, or its job fails",
 }
 #: The labels of the fields that the forms of timers and of schedules end with, by their names in the API.
 LABELS = {

@@ -10,8 +10,10 @@ from tocsin.keys import ApiKeys
 from tocsin.model.setting import SettingInForce
 from tocsin.ports.clock import ClockMover
 from tocsin.statistics.counting import CallStatistics, Statistics
+from tocsin.timers.monitors import Monitors
 from tocsin.timers.schedules import Schedules
 from tocsin.web.http.convert import RequestParser
+from tocsin.web.http.monitors import MonitorRequests
 from tocsin.web.http.parts import WebParts
 from tocsin.web.pages.admin.admin import Administration
 from tocsin.web.pages.admin.audit import AuditTrail
@@ -40,6 +42,8 @@ from tocsin.web.pages.flows import FlowsPage
 from tocsin.web.pages.jobs import Jobs
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
+from tocsin.web.pages.monitors.editing import MonitorEditing
+from tocsin.web.pages.monitors.monitors import MonitorPages
 from tocsin.web.pages.outages import Outages
 from tocsin.web.pages.overview.nodes import Nodes
 from tocsin.web.pages.overview.overview import Overview
@@ -122,6 +126,8 @@ def compose(
     welcome = Welcome(site, own_url=own_url, now_us=clock.now_us)
     timers, timer, schedule, call = TimerList(site), TimerDetail(site), ScheduleDetail(site), CallDetail(site)
     calls = CallList(site)
+    monitors = MonitorRequests(Monitors(service), site.parser, site.audit, parts.base_url)
+    monitor_pages = MonitorPages(site, monitors)
     families = (
         Overview(site, parts.statistics, nodes, paused, paused_schedules, upcoming, welcome, database),
         welcome,
@@ -141,6 +147,9 @@ def compose(
         DestinationsPage(site),
         FlowsPage(site),
         CalendarsPage(site),
+        # Before the pages, whose patterns match any path under /monitors.
+        MonitorEditing(site, monitors, monitor_pages),
+        monitor_pages,
         Jobs(site),
         Shell(site),
         Finder(site),

@@ -37,7 +37,7 @@ from tocsin.web.pages.schedules import presentation as schedules
 class NavigationEntry:
     """An entry of the rail. `permits` returns whether a principal has a role, here `read`, on what the page shows; `scoped`:
     the page shows one namespace if the scope is one. `open`: it needs no sign-in. `number`:
-    where the number beside it is found."""
+    where the number beside it is found. `spare`: on a phone, whose bar has room for five, it is behind “More”."""
 
     path: str
     title: str
@@ -46,6 +46,7 @@ class NavigationEntry:
     scoped: bool = False
     open: bool = False
     number: str = ""
+    spare: bool = False
 
 
 def _is_admin(principal: Principal, _role: str) -> bool:
@@ -62,8 +63,17 @@ NAVIGATION = {
         NavigationEntry("/", "Now", "now", Principal.may, scoped=True),
         NavigationEntry("/timers", "Timers", "clock", Principal.may_somewhere, scoped=True),
         NavigationEntry("/schedules", "Schedules", "calendar", Principal.may_somewhere, scoped=True),
-        NavigationEntry("/calendars", "Calendars", "dates", Principal.may_somewhere, scoped=True),
+        NavigationEntry("/calendars", "Calendars", "dates", Principal.may_somewhere, scoped=True, spare=True),
         NavigationEntry("/calls", "Calls", "send", Principal.may_call_somewhere),
+        NavigationEntry(
+            "/monitors",
+            "Monitors",
+            "monitors",
+            Principal.may_somewhere,
+            scoped=True,
+            number="/ui/monitors",
+            spare=True,
+        ),
     ),
     "Trouble": (
         NavigationEntry("/failures", "Failures", "failures", _may_anywhere, scoped=True, number="/ui/failures"),

@@ -18,6 +18,7 @@ from tocsin_client._async.failures import AsyncFailures
 from tocsin_client._async.flows import AsyncFlows
 from tocsin_client._async.jobs import AsyncJobs
 from tocsin_client._async.keys import AsyncKeys
+from tocsin_client._async.monitors import AsyncMonitors
 from tocsin_client._async.namespaces import AsyncClusterView, AsyncNamespaces
 from tocsin_client._async.runner import Runner
 from tocsin_client._async.schedules import AsyncSchedules
@@ -67,6 +68,7 @@ class AsyncClient:
         self.namespaces: AsyncNamespaces = AsyncNamespaces(runner)
         self.flows: AsyncFlows = AsyncFlows(runner)
         self.calendars: AsyncCalendars = AsyncCalendars(runner)
+        self.monitors: AsyncMonitors = AsyncMonitors(runner)
         self.destinations: AsyncDestinations = AsyncDestinations(runner)
         self.keys: AsyncKeys = AsyncKeys(runner)
         self.audit: AsyncAudit = AsyncAudit(runner)

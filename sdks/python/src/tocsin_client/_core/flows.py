@@ -19,8 +19,10 @@ from tocsin_client._generated.models import (
     CreateTimer,
     DeleteCalendar,
     DeleteFlow,
+    DeleteMonitor,
     DeleteSchedule,
     FlowName,
+    MonitorName,
     RevokeKey,
     Schedule,
     ScheduleName,
@@ -180,6 +182,17 @@ def delete_calendar(session: Session, wanted: DeleteCalendar, options: Options |
 
     name = CalendarId(namespace=wanted.namespace, name=wanted.name)
     call, get = Call("deleteCalendar", wanted.to_json()), Call("getCalendar", name.to_json())
+    yield from _delete(session, call, get, is_gone, options)
+
+
+def delete_monitor(session: Session, wanted: DeleteMonitor, options: Options | None = None) -> Steps[None]:
+    """Deletes a monitor."""
+
+    def is_gone(_found: Mapping[str, Any]) -> bool:
+        return False
+
+    name = MonitorName(namespace=wanted.namespace, id=wanted.id)
+    call, get = Call("deleteMonitor", wanted.to_json()), Call("getMonitor", name.to_json())
     yield from _delete(session, call, get, is_gone, options)
 
 

@@ -44,6 +44,10 @@ class CalendarNotFound(NotFound):
     """CALENDAR_NOT_FOUND: The namespace has no calendar of this name."""
 
 
+class MonitorNotFound(NotFound):
+    """MONITOR_NOT_FOUND: The namespace has no monitor of this id; or none has this ping URL."""
+
+
 class ServiceCallNotFound(NotFound):
     """SERVICE_CALL_NOT_FOUND: The tenant has no service call with this id, or the call is no longer retained."""
 
@@ -250,6 +254,7 @@ CODES: dict[str, type[ApiError]] = {
     "NAMESPACE_NOT_FOUND": NamespaceNotFound,
     "FLOW_NOT_FOUND": FlowNotFound,
     "CALENDAR_NOT_FOUND": CalendarNotFound,
+    "MONITOR_NOT_FOUND": MonitorNotFound,
     "SERVICE_CALL_NOT_FOUND": ServiceCallNotFound,
     "KEY_NOT_FOUND": KeyNotFound,
     "SCHEDULE_NOT_FOUND": ScheduleNotFound,
@@ -320,6 +325,7 @@ __all__ = [
     "MalformedBody",
     "MalformedRequest",
     "MethodNotAllowed",
+    "MonitorNotFound",
     "NamespaceDeleting",
     "NamespaceExists",
     "NamespaceNotEmpty",

@@ -41,6 +41,11 @@ AuditAction: TypeAlias = Literal[
     "flow_deleted",
     "calendar_changed",
     "calendar_deleted",
+    "monitor_changed",
+    "monitor_paused",
+    "monitor_resumed",
+    "monitor_rotated",
+    "monitor_deleted",
     "destination_changed",
     "job_created",
     "job_changed",
@@ -119,6 +124,9 @@ KeyRole: TypeAlias = Literal["read", "write", "admin"]
 #: The state of a schedule that has not ended.
 LiveScheduleStatus: TypeAlias = Literal["active", "paused"]
 
+#: What is known of a monitor's job.
+MonitorState: TypeAlias = Literal["new", "up", "late", "failed", "paused"]
+
 #: Why an occurrence fired.
 OccurrenceSource: TypeAlias = Literal["regular", "trigger", "backfill", "replay"]
 
@@ -127,6 +135,12 @@ OnConflict: TypeAlias = Literal["replace", "keep", "reject", "debounce"]
 
 #: What becomes of an instant that a calendar excludes.
 OnSkipped: TypeAlias = Literal["none", "next"]
+
+#: How a period of a monitor ended.
+PeriodState: TypeAlias = Literal["onTime", "late", "missed", "failed", "excused"]
+
+#: What a ping reports.
+PingEvent: TypeAlias = Literal["success", "start", "fail"]
 
 #: How a run stands or ended.
 RunStatus: TypeAlias = Literal[
@@ -1487,6 +1501,8 @@ class CreateNamespace:
     on_missed: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when the schedule has paused itself after failures in a row.
     on_paused: Hook | Mapping[str, Any] | Unset = UNSET
+    #: Who is notified when it is late, and when its job reports a failure.
+    on_late: Hook | Mapping[str, Any] | Unset = UNSET
     #: Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
     secret: str | Unset = UNSET
     #: The declaration that it comes from, such as the name of a repository.
@@ -1525,6 +1541,8 @@ class CreateNamespace:
             sent["onMissed"] = object_json("on_missed", self.on_missed, Hook)
         if self.on_paused is not UNSET:
             sent["onPaused"] = object_json("on_paused", self.on_paused, Hook)
+        if self.on_late is not UNSET:
+            sent["onLate"] = object_json("on_late", self.on_late, Hook)
         if self.secret is not UNSET:
             sent["secret"] = self.secret
         if self.managed_by is not UNSET:
@@ -1639,9 +1657,9 @@ class GetNamespace:
 
 @dataclass(kw_only=True, slots=True)
 class UpdateNamespace:
-    """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without their
-    own for the same event; null removes one, and null removes `managedBy`, `limits` and `callbackBatch`, which are
-    otherwise replaced as a whole."""
+    """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers, schedules and monitors
+    without their own for the same event; null removes one, and null removes `managedBy`, `limits` and `callbackBatch`,
+    which are otherwise replaced as a whole."""
 
     #: The namespace's name.
     name: str
@@ -1675,6 +1693,8 @@ class UpdateNamespace:
     on_missed: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when the schedule has paused itself after failures in a row.
     on_paused: Hook | Mapping[str, Any] | None | Unset = UNSET
+    #: Who is notified when it is late, and when its job reports a failure.
+    on_late: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: The declaration that it comes from, such as the name of a repository.
     managed_by: str | None | Unset = UNSET
     #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
@@ -1723,6 +1743,8 @@ class UpdateNamespace:
             sent["onMissed"] = None if self.on_missed is None else object_json("on_missed", self.on_missed, Hook)
         if self.on_paused is not UNSET:
             sent["onPaused"] = None if self.on_paused is None else object_json("on_paused", self.on_paused, Hook)
+        if self.on_late is not UNSET:
+            sent["onLate"] = None if self.on_late is None else object_json("on_late", self.on_late, Hook)
         if self.managed_by is not UNSET:
             sent["managedBy"] = self.managed_by
         if self.expected_version is not UNSET:
@@ -2044,6 +2066,205 @@ class DeleteCalendar:
         }
         if self.expected_version is not UNSET:
             sent["expectedVersion"] = self.expected_version
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class PutMonitor:
+    """A monitor with all its fields; send exactly one of `cron` and `every`. Without `managedBy` an existing monitor
+    keeps it."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The monitor's id, unique among its namespace's monitors.
+    id: str
+    #: A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first,
+    #: or @hourly, @daily, @weekly, @monthly, @yearly.
+    cron: str | Unset = UNSET
+    #: The IANA time zone of cron. Default UTC.
+    time_zone: str | Unset = UNSET
+    #: A report is expected so long after the last one; 1s to 366d, instead of cron.
+    every: Duration | Unset = UNSET
+    #: How long after the expected instant a report may come. Default 5m; 1s to 31d.
+    grace: Duration | Unset = UNSET
+    #: While it is late, notify again so often; at least 1m. Default: once.
+    repeat: Duration | Unset = UNSET
+    #: Who is notified when it is late, and when its job reports a failure.
+    on_late: Hook | Mapping[str, Any] | Unset = UNSET
+    #: Who is notified when its job succeeds after it was late or had failed.
+    on_recovery: Hook | Mapping[str, Any] | Unset = UNSET
+    #: Labels to filter lists by.
+    tags: Sequence[str] | Unset = UNSET
+    #: What it is for, in one line; shown in lists and never sent to the callback.
+    description: str | None | Unset = UNSET
+    #: The declaration that it comes from, such as the name of a repository.
+    managed_by: str | Unset = UNSET
+    #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+    expected_version: int | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "id": self.id,
+        }
+        if self.cron is not UNSET:
+            sent["cron"] = self.cron
+        if self.time_zone is not UNSET:
+            sent["timeZone"] = self.time_zone
+        if self.every is not UNSET:
+            sent["every"] = duration_text("every", self.every)
+        if self.grace is not UNSET:
+            sent["grace"] = duration_text("grace", self.grace)
+        if self.repeat is not UNSET:
+            sent["repeat"] = duration_text("repeat", self.repeat)
+        if self.on_late is not UNSET:
+            sent["onLate"] = object_json("on_late", self.on_late, Hook)
+        if self.on_recovery is not UNSET:
+            sent["onRecovery"] = object_json("on_recovery", self.on_recovery, Hook)
+        if self.tags is not UNSET:
+            sent["tags"] = list_json("tags", self.tags)
+        if self.description is not UNSET:
+            sent["description"] = self.description
+        if self.managed_by is not UNSET:
+            sent["managedBy"] = self.managed_by
+        if self.expected_version is not UNSET:
+            sent["expectedVersion"] = self.expected_version
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class MonitorName:
+    """Identifies a monitor."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The monitor's id, unique among its namespace's monitors.
+    id: str
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "id": self.id,
+        }
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class ListMonitors:
+    """Which monitors are listed."""
+
+    #: The namespace's name; `*`: all that the API key has access to.
+    namespace: str
+    #: Monitors with any of these states match.
+    state: MonitorState | Unset = UNSET
+    #: Monitors with this tag match.
+    tag: str | Unset = UNSET
+    #: The declaration that it comes from, such as the name of a repository.
+    managed_by: str | Unset = UNSET
+    #: Monitors whose id begins so match.
+    id_prefix: str | Unset = UNSET
+    #: Maximum number of monitors on the page. Default 100.
+    limit: int | Unset = UNSET
+    #: `nextCursor` of the previous page.
+    cursor: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+        }
+        if self.state is not UNSET:
+            sent["state"] = self.state
+        if self.tag is not UNSET:
+            sent["tag"] = self.tag
+        if self.managed_by is not UNSET:
+            sent["managedBy"] = self.managed_by
+        if self.id_prefix is not UNSET:
+            sent["idPrefix"] = self.id_prefix
+        if self.limit is not UNSET:
+            sent["limit"] = self.limit
+        if self.cursor is not UNSET:
+            sent["cursor"] = self.cursor
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class DeleteMonitor:
+    """A monitor to delete."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The monitor's id, unique among its namespace's monitors.
+    id: str
+    #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+    expected_version: int | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "id": self.id,
+        }
+        if self.expected_version is not UNSET:
+            sent["expectedVersion"] = self.expected_version
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class PingMonitor:
+    """A report of the monitor's job."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The monitor's id, unique among its namespace's monitors.
+    id: str
+    #: start, success or fail. Default success.
+    event: PingEvent | Unset = UNSET
+    #: The job's exit code; any but 0 is a failure.
+    exit_code: int | Unset = UNSET
+    #: What to keep with the period, such as the end of a log: the last 10240 bytes, without secrets.
+    body: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "id": self.id,
+        }
+        if self.event is not UNSET:
+            sent["event"] = self.event
+        if self.exit_code is not UNSET:
+            sent["exitCode"] = self.exit_code
+        if self.body is not UNSET:
+            sent["body"] = self.body
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class MonitorHistory:
+    """The monitor whose periods are wanted."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The monitor's id, unique among its namespace's monitors.
+    id: str
+    #: Maximum number of periods on the page. Default 100.
+    limit: int | Unset = UNSET
+    #: `nextCursor` of the previous page.
+    cursor: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "id": self.id,
+        }
+        if self.limit is not UNSET:
+            sent["limit"] = self.limit
+        if self.cursor is not UNSET:
+            sent["cursor"] = self.cursor
         return sent
 
 
@@ -3443,6 +3664,8 @@ class Namespace:
     on_missed: HookAnswer | None = None
     #: Who is notified when the schedule has paused itself after failures in a row.
     on_paused: HookAnswer | None = None
+    #: Who is notified when it is late, and when its job reports a failure.
+    on_late: HookAnswer | None = None
     #: The declaration that it comes from, such as the name of a repository.
     managed_by: str | None = None
 
@@ -3476,6 +3699,7 @@ class Namespace:
             on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),
             on_missed=None if source.get("onMissed") is None else HookAnswer.from_json(source["onMissed"]),
             on_paused=None if source.get("onPaused") is None else HookAnswer.from_json(source["onPaused"]),
+            on_late=None if source.get("onLate") is None else HookAnswer.from_json(source["onLate"]),
             managed_by=source.get("managedBy"),
         )
 
@@ -3800,6 +4024,210 @@ class CalendarSummary:
             last_date=source.get("lastDate"),
             description=source.get("description"),
             managed_by=source.get("managedBy"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class MonitorPut:
+    """The monitor; with `pingUrl` if it was created."""
+
+    monitor: Monitor
+    #: Whether there was none of this id.
+    created: bool
+    #: The URL that its job pings, which nobody is shown again.
+    ping_url: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> MonitorPut:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            monitor=Monitor.from_json(source["monitor"]),
+            created=source["created"],
+            ping_url=source.get("pingUrl"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class Monitor:
+    """A monitor. `expectedAt` and `deadline` are those of its open period; absent while nothing is expected."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The monitor's id, unique among its namespace's monitors.
+    id: str
+    #: How long after the expected instant a report may come. Default 5m; 1s to 31d.
+    grace: str
+    #: Labels to filter lists by.
+    tags: list[str]
+    #: new (no report yet), up, late, failed or paused.
+    state: MonitorState | str
+    #: Since when it has this state.
+    since: str
+    #: Whether its job has started and not ended.
+    running: bool
+    #: 1, and one more with each change.
+    version: int
+    #: An RFC 3339 instant with a time zone.
+    created_at: datetime
+    #: An RFC 3339 instant with a time zone.
+    updated_at: datetime
+    #: A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first,
+    #: or @hourly, @daily, @weekly, @monthly, @yearly.
+    cron: str | None = None
+    #: The IANA time zone of cron. Default UTC.
+    time_zone: str | None = None
+    #: A report is expected so long after the last one; 1s to 366d, instead of cron.
+    every: str | None = None
+    #: While it is late, notify again so often; at least 1m. Default: once.
+    repeat: str | None = None
+    #: Who is notified when it is late, and when its job reports a failure.
+    on_late: HookAnswer | None = None
+    #: Who is notified when its job succeeds after it was late or had failed.
+    on_recovery: HookAnswer | None = None
+    #: What it is for, in one line; shown in lists and never sent to the callback.
+    description: str | None = None
+    #: The declaration that it comes from, such as the name of a repository.
+    managed_by: str | None = None
+    #: An RFC 3339 instant with a time zone.
+    last_ping_at: str | None = None
+    #: An RFC 3339 instant with a time zone.
+    expected_at: str | None = None
+    #: An RFC 3339 instant with a time zone.
+    deadline: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Monitor:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            namespace=source["namespace"],
+            id=source["id"],
+            grace=source["grace"],
+            tags=source["tags"],
+            state=source["state"],
+            since=source["since"],
+            running=source["running"],
+            version=source["version"],
+            created_at=parse_instant(source["createdAt"]),
+            updated_at=parse_instant(source["updatedAt"]),
+            cron=source.get("cron"),
+            time_zone=source.get("timeZone"),
+            every=source.get("every"),
+            repeat=source.get("repeat"),
+            on_late=None if source.get("onLate") is None else HookAnswer.from_json(source["onLate"]),
+            on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),
+            description=source.get("description"),
+            managed_by=source.get("managedBy"),
+            last_ping_at=source.get("lastPingAt"),
+            expected_at=source.get("expectedAt"),
+            deadline=source.get("deadline"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class MonitorAnswer:
+    """The monitor."""
+
+    monitor: Monitor
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> MonitorAnswer:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            monitor=Monitor.from_json(source["monitor"]),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class MonitorPage:
+    """A page of monitors, by namespace and id. A page without `nextCursor` is the last."""
+
+    monitors: list[Monitor]
+    #: `nextCursor` of the previous page.
+    next_cursor: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> MonitorPage:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            monitors=[Monitor.from_json(each) for each in source["monitors"]],
+            next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class MonitorRotated:
+    """The monitor with its new URL."""
+
+    monitor: Monitor
+    #: The URL that its job pings, which nobody is shown again.
+    ping_url: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> MonitorRotated:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            monitor=Monitor.from_json(source["monitor"]),
+            ping_url=source["pingUrl"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class MonitorPeriods:
+    """A page of periods, newest first. A page without `nextCursor` is the last."""
+
+    periods: list[MonitorPeriod]
+    #: `nextCursor` of the previous page.
+    next_cursor: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> MonitorPeriods:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            periods=[MonitorPeriod.from_json(each) for each in source["periods"]],
+            next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class MonitorPeriod:
+    """A period, or several in a row that nobody has reported."""
+
+    #: When its report was expected.
+    expected_at: str
+    #: Until when a report was in time.
+    deadline: str
+    #: onTime; late (after the deadline); missed (none came); failed; excused (it may have come while Tocsin could not
+    #: take it, and nobody was notified).
+    state: PeriodState | str
+    #: How many periods, from expectedAt on. Absent: one.
+    periods: int | None = None
+    #: An RFC 3339 instant with a time zone.
+    started_at: datetime | None = None
+    #: An RFC 3339 instant with a time zone.
+    ended_at: str | None = None
+    #: How long the job took.
+    duration_ms: float | None = None
+    #: The exit code that it reported.
+    exit_code: int | None = None
+    #: What it sent, without secrets.
+    body: str | None = None
+    #: Why it is excused, or was missed.
+    note: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> MonitorPeriod:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            expected_at=source["expectedAt"],
+            deadline=source["deadline"],
+            state=source["state"],
+            periods=source.get("periods"),
+            started_at=None if source.get("startedAt") is None else parse_instant(source["startedAt"]),
+            ended_at=source.get("endedAt"),
+            duration_ms=source.get("durationMs"),
+            exit_code=source.get("exitCode"),
+            body=source.get("body"),
+            note=source.get("note"),
         )
 
 

@@ -19,6 +19,7 @@ from tocsin_client._sync.failures import Failures
 from tocsin_client._sync.flows import Flows
 from tocsin_client._sync.jobs import Jobs
 from tocsin_client._sync.keys import Keys
+from tocsin_client._sync.monitors import Monitors
 from tocsin_client._sync.namespaces import ClusterView, Namespaces
 from tocsin_client._sync.runner import Runner
 from tocsin_client._sync.schedules import Schedules
@@ -68,6 +69,7 @@ class Client:
         self.namespaces: Namespaces = Namespaces(runner)
         self.flows: Flows = Flows(runner)
         self.calendars: Calendars = Calendars(runner)
+        self.monitors: Monitors = Monitors(runner)
         self.destinations: Destinations = Destinations(runner)
         self.keys: Keys = Keys(runner)
         self.audit: Audit = Audit(runner)

@@ -92,7 +92,8 @@ class ScheduleForm(CallbackForm):
     window: str = ""
     failures: str = ""
 
-    events: ClassVar[Sequence[Event]] = tuple(Event)
+    #: All but those of monitors.
+    events: ClassVar[Sequence[Event]] = tuple(each for each in Event if each is not Event.LATE)
     #: The names of the fields in the API, by those here.
     paths: ClassVar[Mapping[str, str]] = {"anchor": "anchor", "start": "startAt", "end": "endAt"}
 

@@ -150,6 +150,14 @@ class Strip:
         return len(self.cells) * _PITCH
 
 
+def bar(place: int, tone: str, at: int, words: str, path: str) -> Cell:
+    """The bar at this place of a strip, which leads to a page."""
+    height = _HEIGHTS.get(tone, _HEIGHT_PLAIN)
+    edge = tone == "missed"
+    x, y = place * _PITCH + edge / 2, _HEIGHT - height + edge / 2
+    return Cell(x, y, _PITCH - 1 - edge, height - edge, at, tone, words, path)
+
+
 def strip(view: ScheduleView, runs: Sequence[Run]) -> Strip:
     """The strip of these runs, which are the newest ones, newest first."""
     ended = [entry for entry in entries(runs) if entry.missed or entry.run.status is not RunStatus.PENDING]
@@ -158,12 +166,8 @@ def strip(view: ScheduleView, runs: Sequence[Run]) -> Strip:
     for place, entry in enumerate(shown):
         state = state_of_entry(entry, view, 0)
         states[state.word] += 1
-        height = _HEIGHTS.get(state.tone, _HEIGHT_PLAIN)
-        edge = state.tone == "missed"
-        x, y = place * _PITCH + edge / 2, _HEIGHT - height + edge / 2
         path = entry_path(entry, view.timer.namespace, view.timer.id)
-        size = (_PITCH - 1 - edge, height - edge)
-        cells.append(Cell(x, y, *size, entry.at, state.tone, entry_words(entry), path))
+        cells.append(bar(place, state.tone, entry.at, entry_words(entry), path))
     durations = [each.run.attempts[-1].duration_us for each in shown if each.missed is None and each.run.attempts]
     counted = ", ".join(f"{number} {word}" for word, number in states.most_common())
     return Strip(cells, median_low(durations) if durations else None, f"Last outcomes: {counted}")

@@ -4,7 +4,9 @@ import dev.tocsin.client.model.CreateTimer;
 import dev.tocsin.client.model.Timer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
@@ -37,5 +39,34 @@ final class Creates {
             timers.forEach(each -> results.add(batcher.add(each).handle(Creates::settled)));
         }
         return Json.array(results, CompletableFuture::join);
+    }
+
+    /** What a monitored job did. */
+    static Json monitored(AsyncTocsinClient client, boolean async, Json given) {
+        String namespace = given.get("namespace").asString();
+        String id = given.get("id").asString();
+        Callable<String> job = () -> {
+            if (given.has("fail")) {
+                throw new IllegalStateException(given.get("fail").asString());
+            }
+            return "done";
+        };
+        try {
+            String returned = async
+                    ? client.monitors().run(namespace, id, () -> Creates.completed(job)).join()
+                    : new TocsinClient(client).monitors().run(namespace, id, job);
+            return Json.object().with("returned", Json.of(returned));
+        } catch (Exception failure) {
+            Throwable cause = failure instanceof CompletionException ? failure.getCause() : failure;
+            return Json.object().with("raised", Json.of(cause.getMessage()));
+        }
+    }
+
+    private static CompletableFuture<String> completed(Callable<String> job) {
+        try {
+            return CompletableFuture.completedFuture(job.call());
+        } catch (Exception failure) {
+            return CompletableFuture.failedFuture(failure);
+        }
     }
 }

@@ -41,7 +41,7 @@ public final class Driver {
     /** Steps that name a timer, schedule or service call instead of sending an object. */
     private static final List<String> NAMES =
             List.of("namespace", "timerId", "scheduleId", "serviceCallId", "tag", "keyId", "jobId", "name", "match",
-                    "destination");
+                    "destination", "id");
 
     private final Map<String, AsyncTocsinClient> clients = new HashMap<>();
     private final Observed observed = new Observed();
@@ -145,6 +145,9 @@ public final class Driver {
         }
         if (verb.equals("createEach")) {
             return Creates.each(async, ASYNC, Reflection.timers(given.get("timers")), given.get("concurrency").asInt());
+        }
+        if (verb.equals("run")) {
+            return Creates.monitored(async, ASYNC, given);
         }
         Object client = ASYNC ? async : new TocsinClient(async);
         Object part = family.equals("calls")

@@ -82,6 +82,15 @@ public final class AsyncTocsinClient implements AutoCloseable {
     }
 
     /**
+     * Monitors.
+     *
+     * @return its operations
+     */
+    public AsyncMonitors monitors() {
+        return new AsyncMonitors(steps);
+    }
+
+    /**
      * Destinations.
      *
      * @return its operations

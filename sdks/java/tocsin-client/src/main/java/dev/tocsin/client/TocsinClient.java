@@ -89,6 +89,15 @@ public final class TocsinClient implements AutoCloseable {
     }
 
     /**
+     * Monitors.
+     *
+     * @return its operations
+     */
+    public Monitors monitors() {
+        return new Monitors(here.monitors());
+    }
+
+    /**
      * Destinations.
      *
      * @return its operations

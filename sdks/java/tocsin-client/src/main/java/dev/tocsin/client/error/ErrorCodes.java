@@ -17,6 +17,7 @@ final class ErrorCodes {
             Map.entry("NAMESPACE_NOT_FOUND", NamespaceNotFoundException::new),
             Map.entry("FLOW_NOT_FOUND", FlowNotFoundException::new),
             Map.entry("CALENDAR_NOT_FOUND", CalendarNotFoundException::new),
+            Map.entry("MONITOR_NOT_FOUND", MonitorNotFoundException::new),
             Map.entry("SERVICE_CALL_NOT_FOUND", ServiceCallNotFoundException::new),
             Map.entry("KEY_NOT_FOUND", KeyNotFoundException::new),
             Map.entry("SCHEDULE_NOT_FOUND", ScheduleNotFoundException::new),

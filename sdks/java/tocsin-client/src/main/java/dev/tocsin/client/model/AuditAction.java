@@ -58,6 +58,21 @@ public record AuditAction(String value) implements OpenEnum {
     /** calendar_deleted. */
     public static final AuditAction CALENDAR_DELETED = new AuditAction("calendar_deleted");
 
+    /** monitor_changed. */
+    public static final AuditAction MONITOR_CHANGED = new AuditAction("monitor_changed");
+
+    /** monitor_paused. */
+    public static final AuditAction MONITOR_PAUSED = new AuditAction("monitor_paused");
+
+    /** monitor_resumed. */
+    public static final AuditAction MONITOR_RESUMED = new AuditAction("monitor_resumed");
+
+    /** monitor_rotated. */
+    public static final AuditAction MONITOR_ROTATED = new AuditAction("monitor_rotated");
+
+    /** monitor_deleted. */
+    public static final AuditAction MONITOR_DELETED = new AuditAction("monitor_deleted");
+
     /** destination_changed. */
     public static final AuditAction DESTINATION_CHANGED = new AuditAction("destination_changed");
 

@@ -28,6 +28,7 @@ import java.util.Map;
  * its replay.
  * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
  * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
+ * @param onLate Who is notified when it is late, and when its job reports a failure.
  * @param secret Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
  * @param managedBy The declaration that it comes from, such as the name of a repository.
  */
@@ -46,6 +47,7 @@ public record CreateNamespace(
         Field<Hook> onRecovery,
         Field<Hook> onMissed,
         Field<Hook> onPaused,
+        Field<Hook> onLate,
         Field<String> secret,
         Field<String> managedBy) {
 
@@ -58,6 +60,7 @@ public record CreateNamespace(
     public static CreateNamespace of(String name) {
         return new CreateNamespace(
                 name,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -107,6 +110,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -143,6 +147,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -179,6 +184,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -217,6 +223,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -253,6 +260,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -289,6 +297,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -325,6 +334,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -363,6 +373,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -399,6 +410,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -435,6 +447,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -473,6 +486,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -509,6 +523,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -545,6 +560,44 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
+                secret,
+                managedBy);
+    }
+
+    /**
+     * Who is notified when it is late, and when its job reports a failure.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace onLate(Hook value) {
+        return onLate(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onLate Who is notified when it is late, and when its job reports a failure.
+     * @return a copy with it
+     */
+    public CreateNamespace onLate(Field<Hook> onLate) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                answers,
+                retryPolicy,
+                limits,
+                quotas,
+                callbackBatch,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -581,6 +634,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -617,6 +671,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -642,6 +697,7 @@ public record CreateNamespace(
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);
         onMissed.putInto(sent, "onMissed", Hook::toJson);
         onPaused.putInto(sent, "onPaused", Hook::toJson);
+        onLate.putInto(sent, "onLate", Hook::toJson);
         secret.putInto(sent, "secret", Json::of);
         managedBy.putInto(sent, "managedBy", Json::of);
         return Json.object(sent);

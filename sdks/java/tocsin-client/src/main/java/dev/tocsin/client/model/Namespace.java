@@ -37,6 +37,7 @@ import org.jspecify.annotations.Nullable;
  * its replay. Null if absent.
  * @param onMissed Who is notified when instants did not fire, though the schedule was not paused. Null if absent.
  * @param onPaused Who is notified when the schedule has paused itself after failures in a row. Null if absent.
+ * @param onLate Who is notified when it is late, and when its job reports a failure. Null if absent.
  * @param managedBy The declaration that it comes from, such as the name of a repository. Null if absent.
  */
 public record Namespace(
@@ -62,6 +63,7 @@ public record Namespace(
         @Nullable HookAnswer onRecovery,
         @Nullable HookAnswer onMissed,
         @Nullable HookAnswer onPaused,
+        @Nullable HookAnswer onLate,
         @Nullable String managedBy) {
 
     /**
@@ -94,6 +96,7 @@ public record Namespace(
                 source.readOptional("onRecovery", HookAnswer::fromJson),
                 source.readOptional("onMissed", HookAnswer::fromJson),
                 source.readOptional("onPaused", HookAnswer::fromJson),
+                source.readOptional("onLate", HookAnswer::fromJson),
                 source.readOptional("managedBy", Json::asString));
     }
 }

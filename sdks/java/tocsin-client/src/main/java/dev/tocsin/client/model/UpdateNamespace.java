@@ -9,9 +9,10 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules
- * without their own for the same event; null removes one, and null removes <code>managedBy</code>,
- * <code>limits</code> and <code>callbackBatch</code>, which are otherwise replaced as a whole.
+ * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers, schedules and
+ * monitors without their own for the same event; null removes one, and null removes
+ * <code>managedBy</code>, <code>limits</code> and <code>callbackBatch</code>, which are otherwise
+ * replaced as a whole.
  *
  * @param name The namespace's name.
  * @param history Which finished timers stay visible.
@@ -31,6 +32,7 @@ import java.util.Map;
  * its replay.
  * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
  * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
+ * @param onLate Who is notified when it is late, and when its job reports a failure.
  * @param managedBy The declaration that it comes from, such as the name of a repository.
  * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
  * none.
@@ -52,6 +54,7 @@ public record UpdateNamespace(
         Field<Hook> onRecovery,
         Field<Hook> onMissed,
         Field<Hook> onPaused,
+        Field<Hook> onLate,
         Field<String> managedBy,
         Field<Long> expectedVersion,
         Field<Boolean> dryRun) {
@@ -65,6 +68,7 @@ public record UpdateNamespace(
     public static UpdateNamespace of(String name) {
         return new UpdateNamespace(
                 name,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -117,6 +121,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -155,6 +160,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -193,6 +199,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -231,6 +238,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -271,6 +279,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -309,6 +318,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -347,6 +357,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -385,6 +396,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -425,6 +437,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -463,6 +476,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -501,6 +515,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -541,6 +556,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -579,6 +595,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -617,6 +634,46 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
+                managedBy,
+                expectedVersion,
+                dryRun);
+    }
+
+    /**
+     * Who is notified when it is late, and when its job reports a failure.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateNamespace onLate(Hook value) {
+        return onLate(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onLate Who is notified when it is late, and when its job reports a failure.
+     * @return a copy with it
+     */
+    public UpdateNamespace onLate(Field<Hook> onLate) {
+        return new UpdateNamespace(
+                name,
+                history,
+                retention,
+                secret,
+                paused,
+                answers,
+                retryPolicy,
+                limits,
+                quotas,
+                callbackBatch,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -655,6 +712,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -695,6 +753,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -733,6 +792,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -760,6 +820,7 @@ public record UpdateNamespace(
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);
         onMissed.putInto(sent, "onMissed", Hook::toJson);
         onPaused.putInto(sent, "onPaused", Hook::toJson);
+        onLate.putInto(sent, "onLate", Hook::toJson);
         managedBy.putInto(sent, "managedBy", Json::of);
         expectedVersion.putInto(sent, "expectedVersion", Json::of);
         dryRun.putInto(sent, "dryRun", Json::of);

@@ -1,0 +1,197 @@
+"""`tocsin exec`: runs a command and pings a monitor when it begins and ends.
+
+The command comes first: it is started before anything is sent, has this process's standard streams, files and file mode mask,
+and no failure to reach the server changes what it does or its exit code.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tocsin.cli import output
+from tocsin.cli.command import Failure, WrongUsage
+from tocsin.cli.options import LOCAL_SERVER, ServerOptions, client_of
+
+if TYPE_CHECKING:
+    import httpx
+
+#: What is passed on to the command, as far as the platform has it; the others act on this process alone.
+_FORWARDED = [
+    getattr(signal, name)
+    for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+    if hasattr(signal, name)
+]
+#: Those that a terminal sends to all processes in its foreground, so to the command, too.
+_OF_THE_TERMINAL = frozenset({signal.SIGINT, getattr(signal, "SIGQUIT", signal.SIGINT)})
+#: As shells have it: for a command that a signal ended, that is not there, and that may not be run.
+_SIGNALED, _NOT_FOUND, _NOT_EXECUTABLE = 128, 127, 126
+#: How long a try of a ping may take, tries of the last one, and the pause between them: the job is done by then, and whoever
+#: waits for it should not wait long for this.
+_TRY_S, _TRIES, _PAUSE_S = 5.0, 3, 1.0
+
+Ping = Callable[[int | None], None]
+
+
+def run_monitored(
+    command: Annotated[
+        list[str], typer.Argument(metavar="COMMAND...", help="The command and its arguments, behind --.")
+    ],
+    monitor: Annotated[
+        str | None, typer.Option("--monitor", metavar="ID", help="The monitor to ping, with a key that may write.")
+    ] = None,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAME", help="The monitor's namespace.")
+    ] = "default",
+    ping_url: Annotated[
+        str | None,
+        typer.Option("--ping-url", metavar="URL", help="The monitor's ping URL instead, which needs no key."),
+    ] = None,
+    server: ServerOptions = LOCAL_SERVER,
+) -> None:
+    """Run a command, and report to a monitor when it begins and ends, and with which exit code.
+
+    Its input, output and signals are those of this process, and so is its exit code, whether or not the server is reached.
+    """
+    if (monitor is None) == (ping_url is None):
+        raise WrongUsage("give either --monitor with the id of a monitor, or --ping-url with its ping URL")
+    ping = _by_url(ping_url) if ping_url is not None else _by_key(server, namespace, str(monitor))
+    try:
+        process = _Process(command)
+    except OSError as error:
+        code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
+        output.note(f"tocsin exec: {command[0]} can't be run: {error.strerror or error}")
+        _attempt(ping, code, _TRIES)
+        raise typer.Exit(code) from None
+    # A thread of its own, because the server may be away. A daemon, so that it keeps nothing from ending.
+    start = threading.Thread(target=_attempt, args=(ping, None, 1), daemon=True)
+    start.start()
+    code = process.wait()
+    # A start that arrives after the end would begin another run.
+    start.join(_TRY_S)
+    _attempt(ping, code, _TRIES)
+    raise typer.Exit(code)
+
+
+class _Process:
+    """The running command. Signals reach it from before its start on."""
+
+    def __init__(self, command: list[str]) -> None:
+        """Raises OSError if it can't be started."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+        former = {number: signal.getsignal(number) for number in _FORWARDED}
+        for number, handler in former.items():
+            # What is ignored stays so, here and, by inheritance, in the command: nohup.
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, self._forward)
+        try:
+            # Files that are open may be locks that the command should hold.
+            self._process = subprocess.Popen(command, close_fds=False, umask=_inherited_umask())
+        except BaseException:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+            raise
+        while self._early:
+            self._send(self._early.pop(0))
+
+    def wait(self) -> int:
+        """The exit code, once the command has ended: that of shells if a signal ended it."""
+        assert self._process is not None
+        self._process.wait()
+        return self._code()
+
+    def _code(self) -> int:
+        assert self._process is not None
+        code = self._process.returncode
+        return code if code >= 0 else _SIGNALED - code
+
+    def _forward(self, number: int, frame: FrameType | None) -> None:
+        if self._process is not None and self._process.returncode is not None:
+            # Only the last ping is under way. Whoever is in a hurry gets the command's result.
+            raise SystemExit(self._code())
+        if number in _OF_THE_TERMINAL and _in_foreground():
+            return
+        if self._process is None:
+            self._early.append(number)
+        else:
+            self._send(number)
+
+    def _send(self, number: int) -> None:
+        assert self._process is not None
+        # Not a signal to a process id that has been given to another process meanwhile.
+        self._process.send_signal(number)
+
+
+def _in_foreground() -> bool:
+    """Whether this process, and with it the command, is in the foreground of its terminal."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+def _inherited_umask() -> int:
+    """The mask that this process was started with. Ours keeps files private, which the command's files need not be."""
+    from tocsin.private_files import inherited_umask
+
+    return inherited_umask()
+
+
+def _by_key(server: ServerOptions, namespace: str, monitor: str) -> Ping:
+    def ping(code: int | None) -> None:
+        event: dict[str, Any] = {"event": "start"}
+        if code is not None:
+            event = {"event": "fail" if code else "success", "exitCode": code}
+        with client_of(server.server, server.key, answer_timeout_s=_TRY_S) as client:
+            client.post("/monitors/ping", {"namespace": namespace, "id": monitor, **event})
+
+    return ping
+
+
+def _by_url(url: str) -> Ping:
+    if not url.startswith(("http://", "https://")):
+        raise WrongUsage(f"--ping-url: {url!r} is not a URL; `tocsin monitors rotate` shows a new one")
+
+    def ping(code: int | None) -> None:
+        import httpx
+
+        path = "start" if code is None else str(code)
+        try:
+            answer: httpx.Response = httpx.post(f"{url.rstrip('/')}/{path}", timeout=_TRY_S)
+        except httpx.HTTPError as error:
+            raise Failure(f"can't reach the server: {error}") from error
+        if not answer.is_success:
+            raise Failure(f"the server responded {answer.status_code}; check --ping-url")
+
+    return ping
+
+
+def _attempt(ping: Ping, code: int | None, tries: int) -> None:
+    """Sends a ping: the beginning for None, else the end with this exit code. One that is not delivered is a line in the
+    error output."""
+    what = "start" if code is None else f"exit code {code}"
+    for left in range(tries - 1, -1, -1):
+        try:
+            ping(code)
+        except Exception as error:  # noqa: BLE001  (whatever goes wrong here, the command's result stands)
+            if not left:
+                output.note(f"tocsin exec: {what} not reported to the monitor: {' '.join(str(error).split())}")
+                return
+            time.sleep(_PAUSE_S)
+        else:
+            return

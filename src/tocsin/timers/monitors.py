@@ -1,0 +1,342 @@
+"""The use cases of monitors. A monitor is changed, and pinged, at the owner of its shard, like a timer."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+from collections import OrderedDict
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from tocsin.model.condition import Outcome
+from tocsin.model.errors import (
+    FieldError,
+    InvalidInput,
+    MonitorNotFound,
+    RecordUndecodable,
+    TimerNotFound,
+    TimerNotPending,
+)
+from tocsin.model.ids import monitor_uuid
+from tocsin.model.monitor import (
+    PERIODS_MAX,
+    Monitor,
+    MonitorChange,
+    MonitorDefinition,
+    MonitorState,
+    MonitorStatus,
+    PauseMonitor,
+    Ping,
+    PutMonitor,
+    ResumeMonitor,
+    RotateToken,
+    hash_token,
+    is_token,
+    new_token,
+)
+from tocsin.model.opaque import from_opaque, to_opaque
+from tocsin.model.period import Period, PeriodStatus, decode_period
+from tocsin.model.schedule import Remove
+from tocsin.model.stored_secrets import take_secrets, withholds
+from tocsin.model.timer import Status, Timer
+from tocsin.ports.records import RECORD_KEY_END
+from tocsin.ports.store import GENERATION_BYTES
+from tocsin.timers.engine.rows import OpKind, WriteOp
+from tocsin.timers.listing import LIST_READS_MAX, Scope, TimerView
+from tocsin.timers.monitor_records import (
+    Place,
+    add_monitor,
+    delete_monitor,
+    delete_token,
+    key_of,
+    monitor_keys,
+    monitor_of_token,
+    place_of,
+    scope_of,
+)
+from tocsin.timers.service import TimerService
+
+T = TypeVar("T")
+
+#: Monitors whose tokens a node remembers.
+_TOKENS_MAX = 50_000
+#: Unknown tokens that are looked for in the store at once: a flood of them takes no more of it.
+_LOOKUPS_MAX = 16
+#: Monitors that one read of a list has.
+_READ_MAX = 200
+
+
+class MonitorView(msgspec.Struct, frozen=True, gc=False):
+    """A monitor as a client sees it. `timer` has its names, tags, description and hooks. `token` is its new ping token, if
+    one was made; `unchanged`: a put has found nothing to change."""
+
+    timer: Timer
+    monitor: Monitor
+    uuid: bytes
+    shard_id: int
+    token: str | None = None
+    created: bool = False
+    unchanged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorListRequest:
+    """What to list, by namespace and id. `cursor` is that of the page before. Empty `states` mean all. After `reads_max`
+    reads that return fewer matches than asked for, the page is short."""
+
+    scope: Scope
+    states: frozenset[MonitorStatus] = frozenset()
+    tag: str | None = None
+    managed_by: str | None = None
+    id_prefix: str = ""
+    cursor: str | None = None
+    limit: int = 100
+    reads_max: int = LIST_READS_MAX
+
+    def matches(self, view: MonitorView) -> bool:
+        """Whether a monitor is among those that are listed."""
+        definition, state = view.monitor.definition, view.monitor.state
+        return (
+            (not self.states or state.status in self.states)
+            and (self.tag is None or self.tag in view.timer.tags)
+            and self.managed_by in (None, definition.managed_by)
+            and view.timer.id.startswith(self.id_prefix)
+        )
+
+
+class Monitors:
+    """Create, read, change, list and ping monitors. All errors are `TocsinError`s. Each method raises NamespaceNotFound and
+    Unavailable; those that name a monitor also raise MonitorNotFound."""
+
+    def __init__(self, timers: TimerService) -> None:
+        self._timers, self._store = timers, timers.store
+        #: Tokens that were good when they were used last, by their hashes.
+        self._places: OrderedDict[str, Place] = OrderedDict()
+        self._lookups = asyncio.Semaphore(_LOOKUPS_MAX)
+
+    async def put(
+        self, timer: Timer, definition: MonitorDefinition, *, expected_version: int | None = None
+    ) -> MonitorView:
+        """Stores a validated monitor, whose id is the timer's; it is durable when this returns. A monitor of that id keeps
+        its state and its token. `[redacted]` in hooks stands for the secrets of the stored monitor. Raises VersionConflict,
+        InvalidInput."""
+        namespace, monitor_id = timer.namespace, timer.id
+        stored = await self._stored(namespace, monitor_id)
+        if withholds(timer):
+            take_secrets(timer, None if stored is None else stored.timer)
+        if stored is not None:
+            timer.monitor = Monitor(definition, MonitorState(""))
+            try:
+                return await self._change(namespace, monitor_id, PutMonitor(expected_version), timer)
+            except MonitorNotFound:
+                # It was deleted meanwhile.
+                pass
+        token = new_token()
+        hashed = hash_token(token)
+        self._timers.namespaces.refuse_deleting(namespace)
+        await self._read(add_monitor(self._store, namespace, monitor_id, hashed))
+        timer.monitor = Monitor(definition, MonitorState(hashed))
+        view = await self._change(namespace, monitor_id, PutMonitor(expected_version), timer)
+        if view.monitor.state.token != hashed:
+            # Another one has created it meanwhile.
+            await self._read(delete_token(self._store, hashed))
+            return view
+        return msgspec.structs.replace(view, token=token, created=True)
+
+    async def get(self, namespace: str, monitor_id: str) -> MonitorView:
+        """The monitor, as it was written last: the last pings of a period may be in its owner's memory alone."""
+        found = await self._stored(namespace, monitor_id)
+        if found is None:
+            raise _not_found(namespace, monitor_id)
+        return found
+
+    async def delete(self, namespace: str, monitor_id: str, expected_version: int | None = None) -> None:
+        """Removes the monitor, its history and its token. Raises VersionConflict."""
+        found = await self.get(namespace, monitor_id)
+        condition = None if expected_version is None else Remove(expected_version)
+        op = WriteOp(OpKind.DELETE, found.uuid, namespace, change=condition)
+        try:
+            await self._timers.write(found.shard_id, op)
+        except (TimerNotFound, TimerNotPending):
+            raise _not_found(namespace, monitor_id) from None
+        await self._read(self._store.forget(found.shard_id, [found.uuid]))
+        await self._read(delete_monitor(self._store, namespace, monitor_id))
+        await self._read(delete_token(self._store, found.monitor.state.token))
+
+    async def pause(self, namespace: str, monitor_id: str) -> MonitorView:
+        """Expects nothing any more until `resume`; pings are taken, and change nothing."""
+        return await self._change(namespace, monitor_id, PauseMonitor())
+
+    async def resume(self, namespace: str, monitor_id: str) -> MonitorView:
+        """Expects reports again, from the next instant on."""
+        return await self._change(namespace, monitor_id, ResumeMonitor())
+
+    async def rotate(self, namespace: str, monitor_id: str) -> MonitorView:
+        """Replaces the monitor's token; the former one is unknown when this returns."""
+        former, token = await self.get(namespace, monitor_id), new_token()
+        hashed = hash_token(token)
+        await self._read(add_monitor(self._store, namespace, monitor_id, hashed))
+        view = await self._change(namespace, monitor_id, RotateToken(hashed))
+        await self._read(delete_token(self._store, former.monitor.state.token))
+        return msgspec.structs.replace(view, token=token)
+
+    async def ping(self, namespace: str, monitor_id: str, ping: Ping) -> MonitorView:
+        """Takes a report of the job. It is durable when this returns, unless it only repeats what is known: such a ping may
+        be in the owner's memory alone for a few seconds, which moves no deadline of its next owner forward."""
+        return await self._change(namespace, monitor_id, ping)
+
+    async def ping_by_token(self, token: str, ping: Ping) -> MonitorView:
+        """The same for whoever has the token. Raises MonitorNotFound, always with the same text."""
+        unknown = MonitorNotFound("no such monitor")
+        if not is_token(token):
+            raise unknown
+        hashed = hash_token(token)
+        place = self._places.get(hashed)
+        if place is None:
+            async with self._lookups:
+                place = await self._read(monitor_of_token(self._store, hashed))
+        if place is None:
+            raise unknown
+        try:
+            view = await self.ping(place.namespace, place.id, msgspec.structs.replace(ping, token=hashed))
+        except MonitorNotFound:
+            self._places.pop(hashed, None)
+            raise unknown from None
+        self._places[hashed] = place
+        self._places.move_to_end(hashed)
+        if len(self._places) > _TOKENS_MAX:
+            self._places.popitem(last=False)
+        return view
+
+    async def history(
+        self, namespace: str, monitor_id: str, limit: int, cursor: str | None = None
+    ) -> tuple[builtins.list[Period], str | None]:
+        """A page of the monitor's periods, newest first, and the cursor of the next page if one may follow. The first page
+        begins with the periods that a late monitor has not reported so far. Raises InvalidInput for a bad cursor."""
+        view, before = await self.get(namespace, monitor_id), _read_cursor(cursor)
+        rows = await self._read(self._store.runs(view.shard_id, view.uuid, before, limit))
+        found = [] if cursor is not None else unreported(view.monitor, self._timers.now_us())
+        for row in rows:
+            try:
+                found.append(decode_period(row.record))
+            except RecordUndecodable as error:
+                note = f"what is stored of this period can't be read: {error}"
+                found.append(Period(0, 0, PeriodStatus.MISSED, note=note))
+        return found, to_opaque(rows[-1].generation) if len(rows) == limit else None
+
+    async def list(self, request: MonitorListRequest) -> tuple[builtins.list[MonitorView], str | None]:
+        """A page of monitors by namespace and id, and the cursor of the next page if one may follow."""
+        scope = request.scope
+        if isinstance(scope, str):
+            await self._timers.namespaces.ensure_known(scope)
+        names = [scope] if isinstance(scope, str) else None if scope is None else sorted(scope, key="{}/".format)
+        after = _read_key(request.cursor)
+        found: list[MonitorView] = []
+        for begin, end in (
+            [("", RECORD_KEY_END)] if names is None else [scope_of(each, request.id_prefix) for each in names]
+        ):
+            if after >= end:
+                continue
+            place = max(begin, after)
+            for _ in range(request.reads_max):
+                wanted = min(request.limit - len(found), _READ_MAX) if request.limit > len(found) else 0
+                if not wanted:
+                    return found, to_opaque(place.encode())
+                keys = await self._read(monitor_keys(self._store, place, end, wanted))
+                found += [view for view in await self._views(keys) if request.matches(view)]
+                if len(keys) < wanted:
+                    break
+                place = keys[-1]
+            else:
+                return found, to_opaque(place.encode())
+        return found, None
+
+    # ------------------------------------------------------------------ inside
+
+    async def _views(self, keys: builtins.list[str]) -> builtins.list[MonitorView]:
+        by_namespace: dict[str, list[str]] = {}
+        for place in map(place_of, keys):
+            by_namespace.setdefault(place.namespace, []).append(place.id)
+        found: dict[str, MonitorView] = {}
+        for namespace in await self._timers.namespaces.known_among(by_namespace):
+            views = await self._timers.get_many(namespace, by_namespace[namespace], monitor_uuid)
+            found |= {key_of(namespace, name): seen for name, view in views.items() if (seen := _viewed(view))}
+        return [found[key] for key in keys if key in found]
+
+    async def _stored(self, namespace: str, monitor_id: str) -> MonitorView | None:
+        view = await self._timers.get_by_uuid(namespace, monitor_uuid(namespace, monitor_id))
+        return None if view is None else _viewed(view)
+
+    async def _change(
+        self, namespace: str, monitor_id: str, change: MonitorChange, timer: Timer | None = None
+    ) -> MonitorView:
+        uuid = monitor_uuid(namespace, monitor_id)
+        shard_id = await self._timers.shard_of(namespace, uuid)
+        try:
+            view = await self._timers.write(
+                shard_id, WriteOp(OpKind.SCHEDULE, uuid, namespace, timer=timer, change=change)
+            )
+        except MonitorNotFound:
+            raise _not_found(namespace, monitor_id) from None
+        found = None if view is None else _viewed(view)
+        if found is None:
+            raise _not_found(namespace, monitor_id)
+        return found
+
+    async def _read(self, call: Awaitable[T]) -> T:
+        return await self._timers.namespaces.read(call)
+
+
+def _viewed(view: TimerView) -> MonitorView | None:
+    """None for one that was deleted, or can't be read."""
+    timer = view.timer
+    if timer.monitor is None or timer.status is not Status.PENDING:
+        return None
+    unchanged = view.outcome is Outcome.EXISTING
+    return MonitorView(timer, timer.monitor, view.uuid, view.shard_id, unchanged=unchanged)
+
+
+def unreported(monitor: Monitor, now_us: int) -> builtins.list[Period]:
+    """The periods that a late monitor has not reported so far, as one."""
+    definition, state = monitor.definition, monitor.state
+    if state.status is not MonitorStatus.LATE or state.expected is None or state.deadline is None:
+        return []
+    rule = definition.recurrence(state.expected)
+    passed = rule.count(state.expected, now_us - definition.grace_us, PERIODS_MAX)
+    how = PeriodStatus.MISSED if passed else PeriodStatus.LATE
+    return [Period(state.expected, state.deadline, how, started_at=state.started, periods=1 + passed)]
+
+
+def _not_found(namespace: str, monitor_id: str) -> MonitorNotFound:
+    return MonitorNotFound(f"no monitor {monitor_id!r} in namespace {namespace!r}")
+
+
+def _bad_cursor() -> InvalidInput:
+    return InvalidInput(FieldError("cursor", "is not a cursor of this list; leave it out to start at the beginning"))
+
+
+def _read_cursor(text: str | None) -> bytes | None:
+    if text is None:
+        return None
+    try:
+        generation = from_opaque(text)
+    except ValueError:
+        raise _bad_cursor() from None
+    if len(generation) != GENERATION_BYTES:
+        raise _bad_cursor()
+    return generation
+
+
+def _read_key(text: str | None) -> str:
+    if text is None:
+        return ""
+    try:
+        key = from_opaque(text).decode()
+    except ValueError:
+        raise _bad_cursor() from None
+    if "/" not in key or not (key.isascii() and key.isprintable()):
+        raise _bad_cursor()
+    return key

@@ -1,0 +1,1 @@
+"""Monitors: the list, a page for each, and the form."""

@@ -1,0 +1,147 @@
+"""Monitors on a real server: pings by URL, their refusal, late and recovered jobs, history, rotation, lists, deletion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.integration.server.conftest import serving
+from tests.support.calls import Api, Inbox
+from tests.support.http import Receiver
+from tests.support.server import ServerProcess
+
+_NAME = {"namespace": "default", "id": "backup"}
+
+
+def _at(server: ServerProcess, url: str) -> str:
+    """The ping URL as the test reaches the server, whose name in it is that of the request's Host header."""
+    assert url.startswith("http://")
+    return server.url + url[url.index("/ping/") :]
+
+
+async def _put(api: Api, **fields: Any) -> dict[str, Any]:
+    status, answer = await api("monitors/put", **_NAME, **fields)
+    assert status == 200, answer
+    return answer
+
+
+async def test_pings_by_url_are_durable_and_nothing_shows_the_token(tmp_path: Path) -> None:
+    async with serving(tmp_path, "--no-agent") as server, httpx.AsyncClient() as client:
+        api = Api(server)
+        made = await _put(api, cron="0 3 * * *", timeZone="Europe/Berlin", grace="30m")
+        url = _at(server, made["pingUrl"])
+        assert (made["created"], made["monitor"]["state"]) == (True, "new")
+        again = await _put(api, cron="0 3 * * *", timeZone="Europe/Berlin", grace="30m")
+        assert again == {"monitor": made["monitor"], "created": False}
+
+        begun = await client.get(url + "/start")
+        assert (begun.status_code, begun.text, begun.headers["cache-control"]) == (200, "OK\n", "no-store")
+        _, answer = await api("monitors/get", **_NAME)
+        assert answer["monitor"]["running"]
+        ended = await client.post(url + "/3", content=b"\xff last words, token=abc")
+        assert ended.status_code == 200
+        assert (await client.head(url)).status_code == 200
+        _, answer = await api("monitors/get", **_NAME)
+        assert (answer["monitor"]["state"], answer["monitor"]["running"]) == ("up", False)
+        _, page = await api("monitors/history", **_NAME)
+        (period,) = page["periods"]
+        assert (period["state"], period["exitCode"]) == ("failed", 3)
+        assert period["durationMs"] >= 0
+        assert "last words" in period["body"]
+        assert "abc" not in period["body"]
+
+        token = url.rpartition("/")[2]
+        _, page = await api("monitors/list", namespace="*")
+        assert [each["id"] for each in page["monitors"]] == ["backup"]
+        _, timers = await api("timers/list", namespace="*")
+        _, schedules = await api("schedules/list", namespace="*")
+        assert (timers["timers"], schedules["schedules"]) == ([], [])
+        _, trail = await api("audit/list")
+        assert token not in repr((page, trail, answer))
+    assert token.encode() not in b"".join(each.read_bytes() for each in tmp_path.rglob("*") if each.is_file())
+
+
+async def test_unknown_pings_are_refused_alike_and_within_a_budget(tmp_path: Path) -> None:
+    async with serving(tmp_path, "--no-agent") as server, httpx.AsyncClient() as client:
+        api = Api(server)
+        url = _at(server, (await _put(api, every="1h"))["pingUrl"])
+        unknown = url[:-3] + ("AAA" if not url.endswith("AAA") else "BBB")
+        refusals = [await client.get(each) for each in (unknown, url + "/256", url + "/stop", f"{server.url}/ping/x")]
+        assert {each.status_code for each in refusals} == {404}
+        bodies = [each.json() for each in refusals]
+        assert {(body["error"], body["message"], body["instance"]) for body in bodies} == {
+            ("MONITOR_NOT_FOUND", "no such monitor", "/ping/")
+        }
+        statuses = [(await client.get(unknown)).status_code for _ in range(20)]
+        assert statuses[-1] == 429
+        # A known one is never refused because of others from its address.
+        assert (await client.get(url)).status_code == 200
+        _, rotated = await api("monitors/rotate", **_NAME)
+        assert (await client.get(url)).status_code == 429
+        assert (await client.get(_at(server, rotated["pingUrl"]))).status_code == 200
+
+
+async def test_late_job_is_notified_by_the_namespaces_hook_and_recovers(tmp_path: Path) -> None:
+    inbox = Inbox()
+    async with serving(tmp_path, "--no-agent") as server, Receiver(inbox) as hook, httpx.AsyncClient() as client:
+        api = Api(server)
+        _, namespace = await api(
+            "namespaces/update", name="default", onLate={"url": hook.url}, onRecovery={"url": hook.url}
+        )
+        assert namespace["onLate"] == {"url": hook.url}
+        url = _at(server, (await _put(api, every="1s", grace="1s", tags=["eu"]))["pingUrl"])
+        await client.get(url)
+        (call,) = await inbox.count(1)
+        assert call.body["type"] == "monitor.late"
+        assert (call.body["monitor"]["id"], call.body["monitor"]["state"]) == ("backup", "late")
+        _, page = await api("monitors/list", namespace="default", state="late", tag="eu", idPrefix="ba")
+        assert [each["id"] for each in page["monitors"]] == ["backup"]
+        _, page = await api("monitors/history", **_NAME)
+        assert page["periods"][0]["state"] in ("late", "missed")
+        _, answer = await api("monitors/ping", **_NAME, event="fail", exitCode=1)
+        assert answer["monitor"]["state"] == "failed"
+        await api("monitors/ping", **_NAME)
+        calls = await inbox.count(3)
+        assert {each.body["type"] for each in calls} == {"monitor.late", "monitor.failed", "monitor.recovered"}
+        _, answer = await api("monitors/pause", **_NAME)
+        assert answer["monitor"]["state"] == "paused"
+        _, answer = await api("monitors/resume", **_NAME)
+        assert answer["monitor"]["state"] == "up"
+
+
+async def test_restart_excuses_what_may_have_been_lost_meanwhile(tmp_path: Path) -> None:
+    inbox = Inbox()
+    async with Receiver(inbox) as hook:
+        async with serving(tmp_path, "--no-agent") as server, httpx.AsyncClient() as client:
+            made = await _put(Api(server), every="2s", grace="1s", onLate={"url": hook.url})
+            await client.get(_at(server, made["pingUrl"]))
+            before = (await Api(server)("monitors/get", **_NAME))[1]["monitor"]
+        async with serving(tmp_path, "--no-agent") as server:
+            (call,) = await inbox.count(1)
+            # Not at its deadline, but an interval and the grace after the server was there again, at the earliest.
+            assert call.body["monitor"]["deadline"] > before["deadline"]
+
+
+async def test_deleted_monitor_leaves_nothing_and_versions_are_checked(tmp_path: Path) -> None:
+    async with serving(tmp_path, "--no-agent") as server, httpx.AsyncClient() as client:
+        api = Api(server)
+        url = _at(server, (await _put(api, every="1h"))["pingUrl"])
+        await client.get(url)
+        status, problem = await api("monitors/put", **_NAME, every="2h", expectedVersion=7)
+        assert (status, problem["error"]) == (409, "VERSION_CONFLICT")
+        status, problem = await api("monitors/delete", **_NAME, expectedVersion=7)
+        assert (status, problem["error"]) == (409, "VERSION_CONFLICT")
+        status, problem = await api(
+            "monitors/put", namespace="default", id="a/b", every="1h", cron="* * * * *", grace="0s"
+        )
+        assert status == 400
+        assert {each["path"] for each in problem["errors"]} == {"id", "every", "grace"} or problem["errors"]
+        assert (await api("monitors/delete", **_NAME, expectedVersion=1))[0] == 204
+        assert (await api("monitors/get", **_NAME))[0] == 404
+        assert (await client.get(url)).status_code == 404
+        made = await _put(api, every="1h")
+        assert made["created"]
+        _, page = await api("monitors/history", **_NAME)
+        assert page["periods"] == []

@@ -1,0 +1,44 @@
+"""Monitors: no alarm because of our own outages, and none that is lost (rule 33)."""
+
+from __future__ import annotations
+
+from .mutation import Mutation, mutation
+from .mutation_operators import Edit, always, never, rewrite
+
+_MONITORING = "tocsin.timers.engine.monitoring:"
+_TENURES = "tocsin.timers.engine.tenures:Tenures."
+_TESTS = "tests/unit/test_monitoring.py::"
+_DAY = "tests/simulation/test_monitors.py::test_jobs_are_late_when_they_are_and_not_when_nodes_are_away"
+
+
+def _monitored(name: str, *edits: Edit, caught_by: str) -> Mutation:
+    return mutation(name, 33, *edits, caught_by=caught_by)
+
+
+MUTATIONS = [
+    _monitored(
+        "a deadline stays where it is after an outage",
+        rewrite(_MONITORING + "_moved", to="return None"),
+        caught_by=_TESTS + "test_outage_moves_the_deadline_and_excuses_a_later_report",
+    ),
+    _monitored(
+        "a period whose report may be lost is late",
+        never(_MONITORING + "overdue", "state.excused_from is not None and definition.every_us is None"),
+        caught_by=_TESTS + "test_period_whose_report_may_be_lost_notifies_nobody_and_the_next_one_does",
+    ),
+    _monitored(
+        "a hand-over excuses",
+        always(_MONITORING + "_moved", "each.lossy"),
+        caught_by=_TESTS + "test_hand_over_moves_the_deadline_but_excuses_nothing",
+    ),
+    _monitored(
+        "an interval is not extended by a lost report",
+        never(_MONITORING + "_moved", "lossy and definition.every_us is not None"),
+        caught_by=_TESTS + "test_by_an_interval_a_lost_report_is_followed_by_another_within_it",
+    ),
+    _monitored(
+        "the outage before a claim is unknown",
+        rewrite(_TENURES + "claimed", to="return ()"),
+        caught_by=_DAY,
+    ),
+]
