@@ -113,8 +113,8 @@ class Writer(Protocol):
 
 
 class MonitorWrites:
-    """What one batch writes of monitors, at the given moment of the wall clock. It has no reference to the assembly, which has
-    one to it: a batch must not be left to the garbage collector."""
+    """What one batch writes of monitors, at the given moment of the wall clock. It has no reference to the assembly,
+    which has one to it: a batch must not be left to the garbage collector."""
 
     __slots__ = ("_batch", "_history_rule", "_memory", "_next_generation", "_now_us")
 
