@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from bench import processes
+from bench.scenarios import SCATTERED
 
 _RAW_SERVER = """
 import msgspec, uvicorn, sys
@@ -32,19 +33,20 @@ def raw_server(count: int) -> dict[str, Any]:
     return {"raw HTTP server, requests per s": result["per_s"], "raw HTTP server, p99 ms": result["p99_ms"]}
 
 
-def bare_durable(count: int) -> dict[str, Any]:
-    """Single creates made durable by a server that does nothing else."""
+def bare_durable(count: int, *, scattered: bool = False) -> dict[str, Any]:
+    """Single creates made durable by a server that does nothing else: due together, or scattered over a day."""
+    name, shape = ("bare durable server, scattered", SCATTERED) if scattered else ("bare durable server", {})
     with processes.folder() as folder:
-        result = _answered([sys.executable, "-m", "bench.bare_durable", str(folder)], count)
-    return {"bare durable server, requests per s": result["per_s"], "bare durable server, p99 ms": result["p99_ms"]}
+        result = _answered([sys.executable, "-m", "bench.bare_durable", str(folder)], count, **shape)
+    return {f"{name}, requests per s": result["per_s"], f"{name}, p99 ms": result["p99_ms"]}
 
 
-def _answered(command: list[str], count: int) -> dict[str, Any]:
+def _answered(command: list[str], count: int, **shape: Any) -> dict[str, Any]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         port = int(process.stdout.readline())
-        return processes.load(port, 1, due_us=processes.now_us(), count=count, connections=64)
+        return processes.load(port, 1, due_us=processes.now_us(), count=count, connections=64, **shape)
     finally:
         process.terminate()
         process.wait()

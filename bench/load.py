@@ -99,8 +99,9 @@ def _changes(args: argparse.Namespace, connection: int, deadline: float) -> Iter
         else:
             sent["timerId"] = identifier
         if operation == "update":
+            later = int(instants.random() * args.spread * 1e6) if args.order == "random" else number
             sent |= {
-                "executeAt": format_instant(args.due_us + 3_600_000_000 + number),
+                "executeAt": format_instant(args.due_us + 3_600_000_000 + later),
                 "payload": {"order": identifier},
             }
         yield request(f"/api/v1/timers/{operation}", json.dumps(sent).encode())

@@ -19,7 +19,7 @@ _HOUR_US = 3_600_000_000
 #: How timers created a little after another are due: a little later than that one, or at any instant of a day, as they are
 #: where each user chooses one. Stores that keep rows in the order of their instants write to one place, or to all.
 _IN_ORDER: dict[str, Any] = {"spread": 10}
-_SCATTERED: dict[str, Any] = {"spread": 86_400, "order": "random"}
+SCATTERED: dict[str, Any] = {"spread": 86_400, "order": "random"}
 #: Timers whose creation shows how long creating others will take; and how much longer than that it may take.
 _TRIAL, _MARGIN = 4_000, 2.5
 _DRAIN_CPU = "burst drain, CPU s per 1,000"
@@ -88,7 +88,7 @@ def create_single(count: int, *, scattered: bool = False) -> Results:
     day after."""
     name = "create single, scattered" if scattered else "create single"
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
-        options: dict[str, Any] = {"connections": 64, **(_SCATTERED if scattered else _IN_ORDER)}
+        options: dict[str, Any] = {"connections": 64, **(SCATTERED if scattered else _IN_ORDER)}
         processes.load(
             server.port, receiver.port, due_us=processes.now_us() + _HOUR_US, count=count // 5, prefix="w", **options
         )
@@ -111,7 +111,7 @@ def create_batch(count: int, *, scattered: bool = False) -> Results:
             count=count,
             batch=1_000,
             connections=4,
-            **(_SCATTERED if scattered else _IN_ORDER),
+            **(SCATTERED if scattered else _IN_ORDER),
         )
         return {
             f"{name}, per s": result["per_s"],
@@ -120,19 +120,23 @@ def create_batch(count: int, *, scattered: bool = False) -> Results:
         }
 
 
-def change(operation: str, count: int) -> Results:
-    """Updates or deletes of pending timers, one a request from 64 connections."""
+def change(operation: str, count: int, *, scattered: bool = False) -> Results:
+    """Updates or deletes of pending timers, one a request from 64 connections. Scattered: the timers are due at any instant
+    of a day, and updates move them to any other."""
+    name = f"{operation}, scattered" if scattered else operation
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
-        options: dict[str, Any] = {"due_us": processes.now_us() + _HOUR_US, "count": count, "connections": 64}
-        processes.load(server.port, receiver.port, batch=1_000, spread=10, **options)
+        shape = SCATTERED if scattered else _IN_ORDER
+        options: dict[str, Any] = {"due_us": processes.now_us() + _HOUR_US, "count": count, "connections": 64, **shape}
+        processes.load(server.port, receiver.port, batch=1_000, **options)
         costs = Costs(server)
         result = processes.load(server.port, receiver.port, operation=operation, **options)
-        return _requests(operation, result, costs)
+        return _requests(name, result, costs)
 
 
-def mixed(count: int) -> Results:
+def mixed(count: int, *, scattered: bool = False) -> Results:
     """Creates, updates, gets and deletes from 64 connections, as fast as they are answered, while other timers fire at
-    MIXED_RATE."""
+    MIXED_RATE. The created timers are due together, or scattered over a day."""
+    name = "mixed, scattered" if scattered else "mixed"
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
         seconds = 30 + count / 1_000
         due_later = processes.now_us() + int(seconds * 1e6) + _HOUR_US
@@ -141,15 +145,16 @@ def mixed(count: int) -> Results:
         stats_of(receiver.port)
         costs, began = Costs(server), time.monotonic()
         result = processes.load(
-            server.port, receiver.port, operation="mixed", due_us=due_later, count=count, connections=64, prefix="m"
-        )
+            server.port, receiver.port, operation="mixed", due_us=due_later, count=count, connections=64, prefix="m",
+            **(SCATTERED if scattered else {}),
+        )  # fmt: skip
         if time.monotonic() - began > seconds:
             raise RuntimeError("the load took longer than planned; no timers fired beside its end")
-        measured, stats = _requests("mixed", result, costs), stats_of(receiver.port)
+        measured, stats = _requests(name, result, costs), stats_of(receiver.port)
         return measured | {
-            f"mixed, lag at {MIXED_RATE}/s beside, p50 ms": stats["lag_p50_ms"],
-            f"mixed, lag at {MIXED_RATE}/s beside, p99 ms": stats["lag_p99_ms"],
-            "mixed, early": stats["early"],
+            f"{name}, lag at {MIXED_RATE}/s beside, p50 ms": stats["lag_p50_ms"],
+            f"{name}, lag at {MIXED_RATE}/s beside, p99 ms": stats["lag_p99_ms"],
+            f"{name}, early": stats["early"],
         }
 
 
@@ -251,7 +256,7 @@ def pending(count: int, *, scattered: bool = False) -> Results:
     """Many timers due within a day, created in the order of their instants or scattered: the rate at which the last million
     is created, memory, idle CPU, time from restart to first fire."""
     last = min(count, 1_000_000)
-    shape = _SCATTERED if scattered else {"spread": 86_400}
+    shape = SCATTERED if scattered else {"spread": 86_400}
     options: dict[str, Any] = {"batch": 1_000, "connections": 4, "seconds": 3_600, **shape}
     name = f"pending {count}, scattered" if scattered else f"pending {count}"
     with processes.folder() as data, processes.receiver() as receiver:

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from bench.database import Database
 from bench.nodes import cluster
 from bench.probes import STAGES
 from bench.processes import Running
-from bench.scenarios import due_evenly, steady_count, wait_for
+from bench.scenarios import SCATTERED, due_evenly, steady_count, wait_for
 
 FIRE_RATES = (500, 2_000, 5_000)
 SHARDS = 16
@@ -106,14 +107,14 @@ def _create(under: Under, **options: Any) -> Usage:
     return under.end(made)
 
 
-def create(under: Under) -> Usage:
+def create(under: Under, **shape: Any) -> Usage:
     """Single creates."""
-    return _create(under)
+    return _create(under, **shape)
 
 
-def create_batch(under: Under) -> Usage:
+def create_batch(under: Under, **shape: Any) -> Usage:
     """Creates of 1,000 timers a request."""
-    return _create(under, batch=1_000, connections=4)
+    return _create(under, batch=1_000, connections=4, **shape)
 
 
 def change(operation: str) -> Callable[[Under], Usage]:
@@ -149,7 +150,9 @@ def fire(rate: int) -> Callable[[Under], Usage]:
 
 OPERATIONS: dict[str, Callable[[Under], Usage]] = {
     "create": create,
+    "create scattered": partial(create, **SCATTERED),
     "create batch": create_batch,
+    "create batch scattered": partial(create_batch, **SCATTERED),
     **{f"fire {rate}/s": fire(rate) for rate in FIRE_RATES},
     "update": change("update"),
     "delete": change("delete"),
