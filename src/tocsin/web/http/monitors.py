@@ -86,9 +86,8 @@ class MonitorRequests:
         """The report that is sent."""
         self.name(sent)
         event = PingEvent.SUCCESS if sent.event is UNSET else sent.event
-        if sent.exit_code is not UNSET and event is PingEvent.START:
-            raise InvalidInput(FieldError("exitCode", "conflicts with event start; a job that begins has none"))
-        code = None if sent.exit_code is UNSET else sent.exit_code
+        # A job that begins has none yet.
+        code = None if sent.exit_code is UNSET or event is PingEvent.START else sent.exit_code
         return Ping(
             PingEvent.FAIL if code else event,
             exit_code=code,
