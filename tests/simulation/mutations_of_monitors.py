@@ -8,7 +8,7 @@ from .mutation_operators import Edit, always, never, rewrite
 _MONITORING = "tocsin.timers.engine.monitoring:"
 _TENURES = "tocsin.timers.engine.tenures:Tenures."
 _TESTS = "tests/unit/test_monitoring.py::"
-_DAY = "tests/simulation/test_monitors.py::test_jobs_are_late_when_they_are_and_not_when_nodes_are_away"
+_TENURES_TESTS = "tests/unit/test_tenures.py::"
 
 
 def _monitored(name: str, *edits: Edit, caught_by: str) -> Mutation:
@@ -39,6 +39,6 @@ MUTATIONS = [
     _monitored(
         "the outage before a claim is unknown",
         rewrite(_TENURES + "claimed", to="return ()"),
-        caught_by=_DAY,
+        caught_by=_TENURES_TESTS + "test_next_owner_knows_since_when_nobody_worked_and_what_was_before",
     ),
 ]

@@ -130,7 +130,7 @@ class Assembly:
         self._fetched: Fetched = {} if fetched is None else fetched
         self._batch = Batch(ShardBatch(window.shard_id, window.epoch, window.incarnation))
         self._runs = RunRows(window, self._batch, self._fetched, history_rule, failure_retention_us, now_us)
-        self._monitors = MonitorWrites(window, self._batch, self, history_rule, now_us)
+        self._monitors = MonitorWrites(window, self._batch, history_rule, now_us)
         self._row_bytes_max, self._client_bytes_max = room.bytes_max, room.bytes_max - room.reserve_bytes
         # What the record of the present operation may have.
         self._bytes_max = room.bytes_max
@@ -272,7 +272,7 @@ class Assembly:
             if refused := unexpected(op, present.timer):
                 return refused
             if present.timer.monitor is not None:
-                return self._monitors.delete(op, present)
+                return self._monitors.delete(self, op, present)
             timer = msgspec.structs.replace(present.timer, status=Status.CANCELED, updated_at=self._now_us)
             self.end(op, present, timer)
             if timer.schedule is not None:
@@ -283,7 +283,7 @@ class Assembly:
         if present.generation != op.expected:
             return None
         if kind is OpKind.MOVE_ON and present.timer.monitor is not None:
-            return self._monitors.overdue(op, present)
+            return self._monitors.overdue(self, op, present)
         if kind is OpKind.MOVE_ON:
             known = self.calendars_of(op.namespace)
             return self._turn(op, present, recurring.move_on(present.timer, uuid, self._now_us, known))
@@ -399,7 +399,7 @@ class Assembly:
     def _change_schedule(self, op: WriteOp, present: WriteAnswer) -> WriteAnswer:
         """Applies a client's change to the schedule or monitor, or creates it."""
         if isinstance(op.change, MonitorChange):
-            return self._monitors.change(op, op.change, present)
+            return self._monitors.change(self, op, op.change, present)
         window, live, ended = self._window, None, None
         self._batch.reckoned += _RECKONING_OF_CHANGE
         if isinstance(present, Row):

@@ -113,53 +113,53 @@ class Writer(Protocol):
 
 
 class MonitorWrites:
-    """What one batch writes of monitors, at the given moment of the wall clock."""
+    """What one batch writes of monitors, at the given moment of the wall clock. It has no reference to the assembly,
+    which has one to it: a batch must not be left to the garbage collector."""
 
-    __slots__ = ("_batch", "_history_rule", "_memory", "_next_generation", "_now_us", "_writer")
+    __slots__ = ("_batch", "_history_rule", "_memory", "_next_generation", "_now_us")
 
     def __init__(
         self,
         window: Window,
         batch: Batch,
-        writer: Writer,
         history_rule: HistoryRule,
         now_us: int,
     ) -> None:
         self._memory, self._next_generation = window.monitors, window.queue.next_generation
-        self._batch, self._writer = batch, writer
+        self._batch = batch
         self._history_rule, self._now_us = history_rule, now_us
 
-    def change(self, op: WriteOp, asked: MonitorChange, present: WriteAnswer) -> WriteAnswer:
+    def change(self, writer: Writer, op: WriteOp, asked: MonitorChange, present: WriteAnswer) -> WriteAnswer:
         """Applies what a client asks for to the live row, if `present` is one."""
         live = self._latest(present) if isinstance(present, Row) and present.raw is None else None
         outcome = change(asked, live, op.timer, self._now_us)
         if isinstance(outcome, TocsinError):
             return outcome
         if isinstance(outcome, MonitorTurn):
-            return self._turn(op, outcome)
+            return self._turn(writer, op, outcome)
         assert isinstance(present, Row)
         return ExistingRow(Row(present.key, present.generation, outcome, present.size), Outcome.EXISTING)
 
-    def delete(self, op: WriteOp, present: Row) -> WriteAnswer:
+    def delete(self, writer: Writer, op: WriteOp, present: Row) -> WriteAnswer:
         """Ends the monitor. What is kept of its periods stays until somebody forgets it."""
         timer = msgspec.structs.replace(present.timer, status=Status.CANCELED, updated_at=self._now_us)
-        self._writer.end(op, present, timer)
+        writer.end(op, present, timer)
         self._batch.monitors.add(op.uuid)
         self._batch.events.append(MonitorChanged(timer.namespace, timer.id, "deleted"))
         return None
 
-    def overdue(self, op: WriteOp, present: Row) -> Row:
+    def overdue(self, writer: Writer, op: WriteOp, present: Row) -> Row:
         """The instant of the row has come, unless pings in memory have moved it."""
         timer = self._latest(present)
         _, state = monitor_of(timer)
         if timer is not present.timer and state.deadline is not None and state.deadline > self._now_us:
-            return self._turn(op, MonitorTurn(timer, state.deadline))
-        return self._turn(op, overdue(timer, self._now_us, self._memory.outages))
+            return self._turn(writer, op, MonitorTurn(timer, state.deadline))
+        return self._turn(writer, op, overdue(timer, self._now_us, self._memory.outages))
 
     def _latest(self, present: Row) -> Timer:
         return self._memory.latest(present)
 
-    def _turn(self, op: WriteOp, turn: MonitorTurn) -> Row:
+    def _turn(self, writer: Writer, op: WriteOp, turn: MonitorTurn) -> Row:
         """Writes what becomes of the row, with the periods that have ended and the notifications, all in one chunk."""
         timer, batch = turn.timer, self._batch
         batch.reckoned += 1
@@ -171,7 +171,7 @@ class MonitorWrites:
         # One without a deadline keeps an instant that a range delete never reaches: it is suspended.
         timer.execute_at = timer.execute_at if turn.at is None else turn.at
         row = Row((timer.execute_at, op.uuid), op.generation, timer, 0)
-        self._writer.write(row, NO_DEADLINE if turn.at is None else None)
+        writer.write(row, NO_DEADLINE if turn.at is None else None)
         batch.monitors.add(op.uuid)
         mode, retention_us = self._history_rule(timer.namespace)
         for period in turn.periods:
@@ -186,7 +186,7 @@ class MonitorWrites:
         if turn.changed:
             batch.events.append(MonitorChanged(timer.namespace, timer.id, turn.changed))
         last = turn.periods[-1] if turn.periods else None
-        self._writer.notify(
+        writer.notify(
             row, op.generation, [(event, Subject(timer, period=last, verb=what)) for event, what in turn.reported]
         )
         return row

@@ -104,8 +104,9 @@ class Tenures:
         if not self._needed:
             return ()
         now_us = context.clock.now_us()
-        waited_us = context.clock.boottime_us() - self._followed.pop(shard_id, 0)
-        lossy = former is not None or waited_us >= _WAITED_US_MAX
+        seen_at = self._followed.pop(shard_id, None)
+        waited = seen_at is not None and context.clock.boottime_us() - seen_at < _WAITED_US_MAX
+        lossy = former is not None or not waited
         from_us = max((each.worked_on(shard_id) for each in self._others.values()), default=0)
         from_us = max(from_us, lost_at_us) or now_us
         before = [

@@ -135,7 +135,6 @@ class PingMonitor(MonitorName):
             about(
                 f"What to keep with the period, such as the end of a log: the last {BODY_BYTES_MAX} bytes, without secrets."
             ),
-            limits.Constraint({"maxLength": 256 * 1024}),
         ]
         | UnsetType
     ) = UNSET

@@ -86,9 +86,8 @@ class MonitorRequests:
         """The report that is sent."""
         self.name(sent)
         event = PingEvent.SUCCESS if sent.event is UNSET else sent.event
-        if sent.exit_code is not UNSET and event is PingEvent.START:
-            raise InvalidInput(FieldError("exitCode", "conflicts with event start; a job that begins has none"))
-        code = None if sent.exit_code is UNSET else sent.exit_code
+        # A job that begins has none yet.
+        code = None if sent.exit_code is UNSET or event is PingEvent.START else sent.exit_code
         return Ping(
             PingEvent.FAIL if code else event,
             exit_code=code,
@@ -137,15 +136,13 @@ def monitor_in(sent: wire.PutMonitor, parser: RequestParser, now_us: int) -> tup
     if not given:
         errors.append(FieldError("cron", "is missing; send cron or every"))
     errors += [FieldError(name, f"conflicts with {given[0]}; send only one of them") for name in given[1:]]
-    if sent.time_zone is not UNSET and sent.cron is UNSET:
-        errors.append(FieldError("timeZone", "applies only to cron; leave it out"))
     found = len(errors)
     every_us = None if sent.every is UNSET else read(parse_duration, "every", sent.every, errors)
     grace_us = _duration("grace", sent.grace, GRACE_US_MIN, GRACE_US_MAX, errors)
     repeat_us = _duration("repeat", sent.repeat, REPEAT_US_MIN, REPEAT_US_MAX, errors)
     definition = MonitorDefinition(
         cron=_or_none(sent.cron),
-        time_zone="UTC" if sent.time_zone is UNSET else sent.time_zone,
+        time_zone="UTC" if sent.time_zone is UNSET or sent.cron is UNSET else sent.time_zone,
         every_us=every_us,
         grace_us=GRACE_US_DEFAULT if grace_us is None else grace_us,
         repeat_us=repeat_us,

@@ -1,0 +1,101 @@
+"""What the next owner of a shard knows of outages before its claim (rule 33)."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+
+from tocsin.stores.memory import MemoryStore
+from tocsin.testing.clock import FakeClock
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.limits import EngineLimits
+from tocsin.timers.engine.monitoring import Outage
+from tocsin.timers.engine.tenures import TENURES, Tenures
+
+S = 1_000_000
+
+
+class Cluster:
+    """Nodes with one store and one clock."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.store = MemoryStore(self.clock)
+
+    def node(self, number: int, *, owned: tuple[int, ...] = (), seen: bool = True) -> tuple[Tenures, bytes]:
+        """A node whose lease never ends, with the shards that it owns, and its incarnation."""
+        context = Context(
+            store=self.store,
+            caller=None,  # type: ignore[arg-type]  # nobody is called
+            clock=self.clock,
+            limits=EngineLimits(),
+            observe=lambda event: None,
+            random=random.Random(number),
+            incarnation=bytes([number]) * 16,
+        )
+        context.lease_until, context.monitors_seen = 2**62, seen
+        shards = [SimpleNamespace(shard_id=shard_id, window=None) for shard_id in owned]
+        context.owned = lambda: shards  # type: ignore[assignment,return-value]
+        return Tenures(context), context.incarnation
+
+
+async def opened() -> Cluster:
+    """A cluster whose store has four shards."""
+    cluster = Cluster()
+    await cluster.store.open(4)
+    return cluster
+
+
+async def test_next_owner_knows_since_when_nobody_worked_and_what_was_before() -> None:
+    cluster = await opened()
+    first, name = cluster.node(1, owned=(0,))
+    await first.keep()
+    worked_until = cluster.clock.now_us()
+    cluster.clock.advance(60 * S)
+    second, second_name = cluster.node(2, owned=(0,))
+    (outage,) = await second.claimed(0, name, 0)
+    assert outage == Outage(worked_until, cluster.clock.now_us())
+    await second.close()
+    again_until = cluster.clock.now_us()
+    cluster.clock.advance(30 * S)
+    third, _ = cluster.node(3)
+    assert await third.claimed(0, second_name, 0) == (outage, Outage(again_until, cluster.clock.now_us()))
+    # Another shard had none of these.
+    assert await third.claimed(1, None, 0) == (Outage(cluster.clock.now_us(), cluster.clock.now_us()),)
+
+
+async def test_hand_over_between_nodes_that_work_loses_nothing() -> None:
+    cluster = await opened()
+    first, _ = cluster.node(1, owned=(0,))
+    second, _ = cluster.node(2)
+    await first.keep()
+    second.followed(0)
+    cluster.clock.advance(S)
+    (outage,) = await second.claimed(0, None, 0)
+    assert not outage.lossy
+    second.followed(1)
+    cluster.clock.advance(60 * S)
+    (*_, outage) = await second.claimed(1, None, 0)
+    assert outage.lossy
+
+
+async def test_a_lone_node_that_stopped_is_out_until_it_starts_again() -> None:
+    cluster = await opened()
+    first, _ = cluster.node(1, owned=(0,))
+    await first.keep()
+    cluster.clock.advance(5 * S)
+    first.lost(0, cluster.clock.now_us())
+    await first.close()
+    stopped = cluster.clock.now_us()
+    cluster.clock.advance(3_600 * S)
+    second, _ = cluster.node(2, seen=False)
+    assert await second.claimed(0, None, 0) == (Outage(stopped, cluster.clock.now_us()),)
+
+
+async def test_without_monitors_nothing_is_written() -> None:
+    cluster = await opened()
+    node, _ = cluster.node(1, owned=(0,), seen=False)
+    await node.keep()
+    assert await node.claimed(0, None, 0) == ()
+    await node.close()
+    assert await cluster.store.records(TENURES, limit=10) == []
