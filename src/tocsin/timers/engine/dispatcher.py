@@ -249,17 +249,12 @@ class Dispatcher:
         if timer.expire_after_us is not None and end_expired(self.context, shard, row, now):
             return
         flow = self.flows.of(timer.namespace, timer.flow_key, namespace)
-        if flow is not None and (
-            flow.queues
-            or (flow.rule.ordered and not self._is_in_order(shard, row, flow))
-            or not self.flows.is_open(flow)
-        ):
-            row.let_at = HELD
-            if flow.rule.ordered:
-                self._line_up(shard, row, flow)
-            else:
-                self._defer(shard, row, flow)
-            return
+        if flow is not None:
+            ordered = flow.rule.ordered
+            if flow.queues or (ordered and not self._is_in_order(shard, row, flow)) or not self.flows.is_open(flow):
+                row.let_at = HELD
+                (self._line_up if ordered else self._defer)(shard, row, flow)
+                return
         rule = batch_rule(timer, namespace, flow)
         if rule is not None and self.batches.join(shard, row, flow, rule, now):
             return
