@@ -213,7 +213,12 @@ def _operation(each: Described) -> Json:
     if operation.any_body:
         shown["requestBody"] = {
             "required": False,
-            "content": {"*/*": {"schema": {"type": "string", "description": "What to keep, of any type."}}},
+            # Of any type; generators of clients know this one.
+            "content": {
+                "application/octet-stream": {
+                    "schema": {"type": "string", "format": "binary", "description": "What to keep, of any type."}
+                }
+            },
         }
     shown["responses"] = _responses(each, is_open)
     return shown

@@ -84,6 +84,10 @@ def _possible(name: str, value: Any) -> Any:
     match name, value:
         case (("delay" | "retention" | "grace" | "expireAfter" | "every" | "jitter" | "catchUpWindow" | "per"), str()):
             return "90m"
+        case "linger", str():
+            return "1s500ms"
+        case "callbackBatch", dict():
+            return {field: _possible(field, given) for field, given in value.items()}
         case "cron", str():
             return "0 9 * * MON-FRI"
         case "timeZone", str():
@@ -119,7 +123,7 @@ def _possible(name: str, value: Any) -> Any:
             possible = {field: _possible(field, given) for field, given in value.items() if field != "ordered"}
             return possible or {"parallelism": 1}
         case (
-            ("onFailure" | "onSuccess" | "onRecovery" | "onMissed" | "onPaused") | ("rate" | "quotas"),
+            ("onFailure" | "onSuccess" | "onRecovery" | "onMissed" | "onPaused" | "onLate") | ("rate" | "quotas"),
             dict(),
         ):
             return {field: _possible(field, given) for field, given in value.items()}
