@@ -113,6 +113,15 @@ EXTRAS = {
     "oidc": ("oidc.issuer", "https://login.example", "authlib"),
     "otel": ("tracing.endpoint", "http://127.0.0.1:4318", "opentelemetry.sdk"),
 }
+#: What a setting of EXTRAS can't be without.
+WITH = {
+    "oidc": {
+        "TOCSIN_UI_ORIGINS": "https://tocsin.example",
+        "TOCSIN_OIDC_CLIENT_ID": "tocsin",
+        "TOCSIN_OIDC_CLIENT_SECRET": "secret",
+        "TOCSIN_OIDC_GRANTS": "ops=admin",
+    }
+}
 #: Extras that a command requires, and no setting.
 OF_COMMANDS = {"ical": (["calendars", "import", "holidays.ics"], "recurring_ical_events")}
 
@@ -126,6 +135,7 @@ def test_a_missing_extra_is_named_with_its_command_before_anything_is_touched(in
     for extra, (setting, value, module) in EXTRAS.items():
         folder = tmp_path / extra
         options = {env_name(setting.replace(".", "_")): value, "TOCSIN_DATA_DIR": str(folder), "TOCSIN_PORT": "0"}
+        options |= WITH.get(extra, {})
         expected = f"{setting}: {module} is not installed; run: pip install 'tocsin[{extra}]'\n"
         for command in ("serve", "migrate") if setting == "store" else ("serve",):
             program = [str(installed / "tocsin"), command]

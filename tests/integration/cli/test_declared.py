@@ -315,7 +315,7 @@ class TestPrune:
         ]
         assert cli("schedules", "get", "b", "-n", "spared", "--json").json()["cron"] == "@daily"
 
-    def test_a_monitor_that_somebody_has_deleted_since_the_plan_is_said_to_be_changed(
+    def test_a_monitor_that_somebody_has_deleted_since_the_plan_was_changed_by_somebody_else(
         self, cli: Callable[..., Ran], node: str
     ) -> None:
         declared = {**schedules("overtaken", ""), "monitors": [{"id": "job", "every": "1h"}]}
