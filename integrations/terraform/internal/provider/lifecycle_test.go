@@ -257,6 +257,40 @@ func TestOrderedFlow(t *testing.T) {
 	it.apply(tree{"namespace": "ordered-shop", "match": "account:", "per_key": tree{"parallelism": 2}})
 }
 
+// A number of occurrences does not make a deleted schedule one that has ended by itself.
+func TestScheduleThatWasDeletedBeforeItsLastOccurrence(t *testing.T) {
+	server := tocsintest.NewServer(t, "--log-level", "warning")
+	f := newTerraform(t, tree{"url": server.URL})
+	if _, err := server.Client().Namespaces.Create(t.Context(), tocsin.CreateNamespace{Name: "shop"}); err != nil {
+		t.Fatal(err)
+	}
+	configured := tree{
+		"namespace": "shop", "id": "thrice", "every": "1m", "max_occurrences": 3,
+		"callback_url": server.URL + "/health/live", "method": "GET",
+	}
+	it := f.resource("tocsin_schedule")
+	it.apply(configured)
+	if _, err := server.Advance(t.Context(), 2*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Client().Schedules.Delete(t.Context(), "shop", "thrice"); err != nil {
+		t.Fatal(err)
+	}
+	found, err := server.Client().Schedules.Get(t.Context(), "shop", "thrice")
+	if err != nil || found.Status != tocsin.ScheduleStatusEnded || len(found.Counts) == 0 {
+		t.Fatal("it has not ended after some occurrences", found, err)
+	}
+	it.refresh()
+	if !it.state.IsNull() {
+		t.Fatal("a schedule that was deleted is still in the state")
+	}
+	it.apply(configured)
+	found, err = server.Client().Schedules.Get(t.Context(), "shop", "thrice")
+	if err != nil || found.Status != tocsin.ScheduleStatusActive {
+		t.Fatal("it was not created again", found, err)
+	}
+}
+
 // A schedule that has ended by itself is not created again at each apply.
 func TestScheduleThatHasEnded(t *testing.T) {
 	server := tocsintest.NewServer(t, "--log-level", "warning")

@@ -203,8 +203,13 @@ func scheduleShown(found *tocsin.Schedule, err error) (object, error) {
 }
 
 // endsByItself reports whether an ended schedule has come to its end, so that creating it again would be wrong. Others have
-// been deleted.
+// been deleted. Counts has all its occurrences: those by hand, too, so that a deleted one with some of them may pass for
+// complete, but never the other way round.
 func endsByItself(found *tocsin.Schedule, now time.Time) bool {
-	_, limited := found.MaxOccurrences.Get()
-	return limited || !found.EndAt.IsZero() && !found.EndAt.After(now)
+	ended := 0
+	for _, count := range found.Counts {
+		ended += count
+	}
+	most, limited := found.MaxOccurrences.Get()
+	return limited && ended >= most || !found.EndAt.IsZero() && !found.EndAt.After(now)
 }
