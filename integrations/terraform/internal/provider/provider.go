@@ -1,5 +1,5 @@
-// Package provider is the Terraform provider of Tocsin: namespaces, flows, schedules, calendars and monitors, as `tocsin apply`
-// declares them.
+// Package provider is the Terraform provider of Tocsin: namespaces, flows, schedules, calendars and monitors, as
+// `tocsin apply` declares them.
 package provider
 
 import (

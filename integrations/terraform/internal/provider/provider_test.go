@@ -116,7 +116,8 @@ func TestWhatExistsIsNotOverwritten(t *testing.T) {
 	monitor := tree{"namespace": namespace, "id": "backup", "every": "1h"}
 	f.resource("tocsin_monitor").apply(monitor)
 	for of, configured := range map[string]tree{
-		"tocsin_monitor": monitor, "tocsin_schedule": schedule, "tocsin_flow": flow, "tocsin_calendar": calendar, "tocsin_namespace": {"name": namespace},
+		"tocsin_monitor": monitor, "tocsin_schedule": schedule, "tocsin_flow": flow, "tocsin_calendar": calendar,
+		"tocsin_namespace": {"name": namespace},
 	} {
 		f.refused(f.resource(of).try(configured), "", "exists already; import it")
 	}

@@ -158,7 +158,9 @@ func TestSecretsOfMonitors(t *testing.T) {
 	it.has(tree{"has_secrets": true})
 	it.apply(plain)
 	it.has(tree{"has_secrets": false, "version": 5})
-	headed := with(plain, tree{"on_late": tree{"url": "https://ops.example/late", "secret_headers": tree{"authorization": "Bearer planted"}}})
+	headed := with(plain, tree{"on_late": tree{
+		"url": "https://ops.example/late", "secret_headers": tree{"authorization": "Bearer planted"},
+	}})
 	it.apply(headed)
 	it.has(tree{"has_secrets": true, "version": 6})
 }
