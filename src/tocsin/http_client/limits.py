@@ -58,6 +58,9 @@ class CallbackLimits:
     reuse_idle_max_us: int = 1 * SECOND
     #: Headers of a service's response that are reported; further ones are left out.
     response_headers_max: int = 128
+    #: Bytes of the body of a response to a batch, which may have `response_body_bytes_max` for each of its timers: a thousand results
+    #: with reasons of failures take one megabyte, and payloads as long as those of the request another one.
+    batch_response_bytes_max: int = 4 * 1024 * 1024
     #: Bytes of a response besides its body (head, interim responses, trailers); a longer response is malformed.
     response_head_bytes_max: int = 32 * 1024
     #: A timer's own headers that are sent with a callback; with `headers_max`, the lower of the two counts.
@@ -77,3 +80,8 @@ class CallbackLimits:
     response_cache_entries_max: int = 1_024
     #: Bytes, head included, of a response that the cache takes; longer ones are always parsed.
     response_cache_entry_bytes_max: int = 1_024
+
+    def body_bytes_max(self, items: int) -> int:
+        """How many bytes of a response's body are read, by the number of callbacks that it answers."""
+        of_one = self.response_body_bytes_max
+        return max(of_one, min(items * of_one, self.batch_response_bytes_max))
