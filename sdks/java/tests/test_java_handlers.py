@@ -7,7 +7,6 @@ import json
 import pytest
 from test_java_docs import jars  # noqa: F401 - a fixture
 from test_java_transports import classpath, run  # noqa: F401 - a fixture
-
 from tocsin_client.testing import firing, sign
 
 # Building takes a while on a slow machine.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from steps import World
 
+from steps import World
 from tocsin_client._core import running
 from tocsin_client._core.session import Options
 from tocsin_client._generated.models import PingMonitor

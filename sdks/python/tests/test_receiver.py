@@ -223,4 +223,3 @@ def test_a_callback_of_a_batch_has_its_part_of_the_request_as_it_arrived():
 def test_a_reason_is_sent_as_far_as_it_is_shown():
     assert json.loads(fail("ä" * 200).body)["reason"] == "ä" * 200
     assert json.loads(fail("ä" * 201).body)["reason"] == "ä" * 199 + "…"
-

@@ -32,7 +32,8 @@ class CallbackLimits:
     )
     response_body_bytes_max: int = setting(
         128 * 1024,
-        "Bytes of a response's body that are read; a longer body is cut and its connection closed. Keep it above "
+        "Bytes of a response's body that are read, for each timer of a batch, up to 4 MiB together; a longer body is cut "
+        "and its connection closed. Keep it above "
         "`payload_bytes_max`, for responses that reschedule. Higher values take more memory for each callback "
         "in flight.",
     )
@@ -58,8 +59,8 @@ class CallbackLimits:
     reuse_idle_max_us: int = 1 * SECOND
     #: Headers of a service's response that are reported; further ones are left out.
     response_headers_max: int = 128
-    #: Bytes of the body of a response to a batch, which may have `response_body_bytes_max` for each of its timers: a thousand results
-    #: with reasons of failures take one megabyte, and payloads as long as those of the request another one.
+    #: Bytes of the body of a response to a batch, which may have `response_body_bytes_max` for each of its timers: 500 results
+    #: with reasons of failures take less than one megabyte, and payloads as long as those of the request another one.
     batch_response_bytes_max: int = 4 * 1024 * 1024
     #: Bytes of a response besides its body (head, interim responses, trailers); a longer response is malformed.
     response_head_bytes_max: int = 32 * 1024

@@ -267,7 +267,9 @@ async def test_destinations(client_with: Any) -> None:
 
 
 @pytest.mark.parametrize(("items", "bytes_read"), [(1, 8), (3, 24), (4, 30), (100, 30)])
-async def test_the_response_to_a_batch_may_be_longer(items: int, bytes_read: int, receive: Any, client_with: Any) -> None:
+async def test_the_response_to_a_batch_may_be_longer(
+    items: int, bytes_read: int, receive: Any, client_with: Any
+) -> None:
     receiver = await receive(answer_with(b"HTTP/1.1 200 OK\r\ncontent-length: 40\r\n\r\n" + b"x" * 40))
     client = client_with(limits=CallbackLimits(response_body_bytes_max=8, batch_response_bytes_max=30))
     exchange = await client.call(receiver.url, items=(an_invocation(receiver.url),) * items)

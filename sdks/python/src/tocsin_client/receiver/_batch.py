@@ -15,7 +15,7 @@ _log = logging.getLogger("tocsin_client")
 
 _PREFIX = "batch_"
 _JSON = "application/json"
-#: What shows the structure of a JSON text. A string without an end reaches to that of the text, so that reading takes linear time.
+#: What shows the structure of a JSON text. A string without an end reaches to that of the text: reading takes linear time.
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
 
 
