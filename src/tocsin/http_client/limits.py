@@ -59,8 +59,8 @@ class CallbackLimits:
     reuse_idle_max_us: int = 1 * SECOND
     #: Headers of a service's response that are reported; further ones are left out.
     response_headers_max: int = 128
-    #: Bytes of the body of a response to a batch, which may have `response_body_bytes_max` for each of its timers: 500 results
-    #: with reasons of failures take less than one megabyte, and payloads as long as those of the request another one.
+    #: Bytes of the body of a response to a batch, which may have `response_body_bytes_max` for each of its timers. 500
+    #: results with reasons of failures take less than one megabyte, and payloads as long as the request's another one.
     batch_response_bytes_max: int = 4 * 1024 * 1024
     #: Bytes of a response besides its body (head, interim responses, trailers); a longer response is malformed.
     response_head_bytes_max: int = 32 * 1024
