@@ -57,7 +57,7 @@ class Batch:
 
 
 def _items(body: bytes) -> Iterator[bytes]:
-    """The JSON texts of the batch's items. They are told apart without being read, so that one that can't be read takes no
+    """The JSON texts of the batch's items. They are separated without being read, so that one that can't be read takes no
     other along. ValueError, after the last: there is no such list."""
     depth, member, within, found, begin = 0, b"", False, False, 0
     for token in _TOKEN.finditer(body):

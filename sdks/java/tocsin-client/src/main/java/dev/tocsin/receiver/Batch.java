@@ -64,7 +64,7 @@ final class Batch {
     }
 
     /**
-     * The JSON texts of the items. They are told apart without being read, so that one that can't be read takes no other along.
+     * The JSON texts of the items. They are separated without being read, so that one that can't be read takes no other along.
      * Empty: there is no such list.
      */
     private static Optional<List<String>> items(String text) {
