@@ -46,6 +46,11 @@ MUTATIONS = [
         caught_by=_TESTS + "test_no_timer_waits_for_others_longer_than_the_linger",
     ),
     _batched(
+        "a timer waits for others of its batch until it has expired",
+        never(_BATCHING + "Batch.add", "limit <= self.latest_us"),
+        caught_by=_TESTS + "test_no_timer_waits_for_others_until_it_is_too_late_for_it",
+    ),
+    _batched(
         "timers of two receivers are sent together",
         replace(_BATCHING + "_key", "timer.url", by="''"),
         caught_by=_TESTS + "test_only_what_is_alike_is_sent_together",

@@ -17,7 +17,7 @@ from tocsin.model.answer import Response
 from tocsin.model.batch import BATCH_BYTES_MAX, CallbackBatch
 from tocsin.model.flow import Flow, FlowLimits, Rate
 from tocsin.model.ids import timer_uuid
-from tocsin.model.retry import DEFAULT_POLICY
+from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy
 from tocsin.model.timer import JSON_TYPE, RawBody
 from tocsin.ports.http import Invocation
 from tocsin.ports.observer import AttemptFinished
@@ -255,11 +255,35 @@ def test_nothing_is_sent_while_the_node_may_not_fire() -> None:
     assert outcomes(crowd) == {"t": ["done"]}
 
 
+def test_no_timer_waits_for_others_until_it_is_too_late_for_it() -> None:
+    crowd = batching(linger_us=SECOND)
+    crowd.retry = RetryPolicy(max_attempts=2, initial_interval_us=SECOND)
+    crowd.keep("earlier", "fine", 2.0)
+    # It could not begin when the linger of the earlier one ends.
+    crowd.keep("brief", "fine", 2.5, expire_after_s=0.5)
+    crowd.keep("together", "fine", 2.5)
+    crowd.keep("alone", "fine", 4.0, expire_after_s=0.1)
+    # The last attempt is due less than a linger before its limit.
+    crowd.keep("repeated", "fine", 6.0, expire_after_s=2.3)
+    crowd.receivers.results["repeated"] = {"status": 503}
+    crowd.run(12.0)
+    sent = [(item.timer_id, round((at_us - EPOCH_US) / SECOND, 3)) for item, at_us in crowd.items()]
+    assert sent[:-1] == [("earlier", 2.5), ("brief", 2.5), ("together", 2.5), ("alone", 4.0), ("repeated", 7.0)]
+    assert sent[-1][0] == "repeated"
+    assert sent[-1][1] < 8.3
+    assert sizes(crowd) == [3, 1, 1, 1]
+
+
 def test_a_timer_that_expires_while_it_waits_is_not_sent() -> None:
     crowd = batching(linger_us=SECOND)
-    crowd.keep("brief", "fine", 2.0, expire_after_s=0.5)
+    crowd.keep("brief", "fine", 2.0, expire_after_s=1.1)
     crowd.keep("patient", "fine", 2.0, expire_after_s=5.0)
-    crowd.run(5.0)
+
+    async def set_clock() -> None:
+        await asyncio.sleep(1.5)
+        crowd.clock.jump(SECOND // 5)
+
+    crowd.run(5.0, set_clock)
     assert [item.timer_id for item, _ in crowd.items()] == ["patient"]
 
 

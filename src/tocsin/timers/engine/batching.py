@@ -122,6 +122,18 @@ class Batch:
         self._bytes += size
         if len(self._items) >= self.key.rule.items:
             self.close()
+            return
+        limit = None if row.timer.expire_after_us is None else row.timer.expires_at
+        if limit is not None and limit <= self.latest_us:
+            # At the end of the linger it would be too late for it.
+            self.hurry(now_us)
+
+    def hurry(self, now_us: int) -> None:
+        """Is sent without lingering, with what joins it in this turn of the event loop."""
+        if self.latest_us > now_us:
+            self.latest_us = now_us
+            self._sending.cancel()
+            self._sending = asyncio.get_running_loop().call_soon(self._send)
 
     def close(self) -> None:
         """Takes no more items, and is sent as soon as its caller has returned."""
