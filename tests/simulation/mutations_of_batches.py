@@ -31,6 +31,16 @@ MUTATIONS = [
         caught_by=_TESTS + "test_a_paused_namespace_keeps_what_waits",
     ),
     _batched(
+        "a batch is sent although its shard was lost",
+        leave_out(_BEGINS, "shard.window is None"),
+        caught_by=_TESTS + "test_a_timer_of_a_lost_shard_is_not_sent",
+    ),
+    _batched(
+        "a batch is sent although its receiver has closed the flow",
+        leave_out(_BEGINS, "each.is_closed(flow_us)"),
+        caught_by=_TESTS + "test_a_flow_that_its_receiver_closes_keeps_what_waits",
+    ),
+    _batched(
         "a timer that expired while it waited in a batch is sent",
         leave_out(_BEGINS, "now_us > limit", in_="limit is not None"),
         caught_by=_TESTS + "test_a_timer_that_expires_while_it_waits_is_not_sent",

@@ -21,6 +21,7 @@ from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy
 from tocsin.model.timer import JSON_TYPE, RawBody
 from tocsin.ports.http import Invocation
 from tocsin.ports.observer import AttemptFinished
+from tocsin.ports.store import ShardBatch
 from tocsin.testing.clock import EPOCH_US
 from tocsin.timers.engine.batching import _bytes_of
 from tocsin.timers.engine.destination_events import BatchEnded, BreakerClosed, BreakerOpened
@@ -235,6 +236,48 @@ def test_a_paused_namespace_keeps_what_waits() -> None:
     crowd.run(6.0, pause)
     assert crowd.receivers.calls == []
     assert crowd.suspended() == {"t": "namespace:a"}
+
+
+def test_a_timer_of_a_lost_shard_is_not_sent() -> None:
+    crowd = batching(linger_us=300_000, shards=2)
+    other = b"o" * 16
+    for shard in range(2):
+        crowd.keep(f"t{shard}", "fine", 2.2, shard=shard)
+
+    async def lose() -> None:
+        await asyncio.sleep(1.3)
+        shard, store = crowd.supervisor.shards[0], crowd.store
+        assert shard.window is not None
+        assert shard.window.in_flight_count == 1
+        former = shard.window.epoch
+        shard.lose("fenced")
+        epoch = await store.claim(0, expected_epoch=former, owner=other)
+        assert epoch is not None
+        # It has fired or deleted the timer.
+        await store.apply([ShardBatch(0, epoch, other, deletes=[timer_uuid("a", "t0")])])
+        await asyncio.sleep(0.5)
+        assert crowd.supervisor.dispatcher.in_flight == 0
+        assert shard._orphaned == []
+
+    crowd.run(5.0, lose)
+    assert [item.timer_id for item, _ in crowd.items()] == ["t1"]
+
+
+def test_a_flow_that_its_receiver_closes_keeps_what_waits() -> None:
+    crowd = batching(items=2, linger_us=SECOND)
+    crowd.flows = [Flow("a", "vendor:", 0, 0, close_on_retry_after=True)]
+    crowd.receivers.takes_s["fine"] = 0.5
+    crowd.receivers.results["first"] = {"status": 429, "retryAfter": 4}
+    for name in ("first", "second"):
+        crowd.keep(name, "fine", 2.0, flow="vendor:a")
+    # It waits for another while the answer comes.
+    crowd.keep("third", "fine", 2.2, flow="vendor:a")
+    crowd.run(10.0)
+    sent = {item.timer_id: at_us - EPOCH_US for item, at_us in crowd.items()}
+    assert sent["second"] == 2 * SECOND
+    assert sent["third"] >= 6_500_000
+    assert outcomes(crowd)["third"] == ["done"]
+    check_forgotten(crowd)
 
 
 def test_nothing_is_sent_while_the_node_may_not_fire() -> None:
