@@ -100,6 +100,11 @@ MUTATIONS = [
         caught_by=_TESTS + "test_a_batch_takes_one_slot_and_what_waits_for_it",
     ),
     _batched(
+        "a batch of what has waited for a slot holds it for the linger",
+        drop(_BATCHING + "Batches.begin", "batch.hurry(now_us)"),
+        caught_by=_TESTS + "test_a_batch_takes_one_slot_and_what_waits_for_it",
+    ),
+    _batched(
         "a probe takes others along",
         replace(_BATCHING + "Batch.__init__", "path.destination.breaker.state is not BreakerState.CLOSED", by="False"),
         caught_by=_TESTS + "test_a_probe_is_one_timer",

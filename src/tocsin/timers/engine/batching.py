@@ -232,9 +232,12 @@ class Batches:
         flow: KeyState | None,
         rule: CallbackBatch | None,
         now_us: int,
+        *,
+        waited: bool = False,
     ) -> None:
         """Begins the attempt of a row for which its destination has a slot: by itself without a rule, else as the first of a
-        batch, which takes along what waits for the same receiver."""
+        batch, which takes along what waits for the same receiver. If the row or one of these has `waited` for the slot, the
+        batch does not hold it for the linger."""
         if rule is None:
             Attempt.begin(self._dispatcher, shard, row, path, flow, now_us).send()
             return
@@ -244,7 +247,10 @@ class Batches:
         batch.add(shard, row, _bytes_of(row.timer), flow, now_us)
         for queue in list(path.queues.values()):
             for _ in range(self._bring_forward(queue, batch)):
+                waited = True
                 self._dispatcher.fire_first(queue, now_us)
+        if waited:
+            batch.hurry(now_us)
 
     def _bring_forward(self, queue: Queue, batch: Batch) -> int:
         """Moves rows that the batch takes to the beginning of their queue, as many as it has room for; how many these are."""
