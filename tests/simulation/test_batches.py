@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,12 +19,12 @@ from tocsin.model.batch import BATCH_BYTES_MAX, CallbackBatch
 from tocsin.model.flow import Flow, FlowLimits, Rate
 from tocsin.model.ids import timer_uuid
 from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy
-from tocsin.model.timer import JSON_TYPE, RawBody
+from tocsin.model.timer import JSON_TYPE, RawBody, Timer
 from tocsin.ports.http import Invocation
 from tocsin.ports.observer import AttemptFinished
 from tocsin.ports.store import ShardBatch
 from tocsin.testing.clock import EPOCH_US
-from tocsin.timers.engine.batching import _bytes_of
+from tocsin.timers.engine.batching import Batches, BatchKey, _bytes_of
 from tocsin.timers.engine.destination_events import BatchEnded, BreakerClosed, BreakerOpened
 from tocsin.timers.engine.rows import OpKind, Row, WriteOp, stored
 
@@ -104,6 +105,33 @@ def test_a_batch_takes_one_slot_and_what_waits_for_it() -> None:
     moments = sorted(call.at_us for call in crowd.receivers.calls)
     # None holds the slot for the linger.
     assert all(SECOND // 2 <= later - earlier < SECOND // 2 + LINGER_US for earlier, later in pairwise(moments))
+    for receiver in ("http://fine/hook?0", "http://fine/hook?1"):
+        order = [timer_uuid("a", item.timer_id) for item, _ in crowd.items() if item.url == receiver]
+        assert order == sorted(order)
+
+
+@pytest.mark.parametrize(("items", "most"), [(500, 4 * 50), (10, 4 * 10)])
+def test_a_batch_looks_at_few_timers_of_others(items: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each timer has a URL of its own, of one path, and so none is found for a batch, however many wait."""
+    crowd = batching(items, shards=4, destination_in_flight_max=1)
+    for number in range(600):
+        crowd.keep(f"t{number}", f"fine/hook/{number}", 2.0, shard=number % 4)
+    looked_at: list[int] = []
+    begin, is_for = Batches.begin, Batches._is_for
+
+    def counted_begin(self: Batches, *arguments: Any, **named: Any) -> None:
+        looked_at.append(0)
+        begin(self, *arguments, **named)
+
+    def counted_look(self: Batches, timer: Timer, key: BatchKey) -> bool:
+        looked_at[-1] += 1
+        return is_for(self, timer, key)
+
+    monkeypatch.setattr(Batches, "begin", counted_begin)
+    monkeypatch.setattr(Batches, "_is_for", counted_look)
+    crowd.run(20.0)
+    assert sizes(crowd) == [1] * 600
+    assert max(looked_at) == most
 
 
 def test_only_what_is_alike_is_sent_together() -> None:

@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 
 #: What an item has at most besides its payload, and besides its timer's id, whose characters may be escaped.
 _ITEM_BYTES = 768
-#: Rows of a queue that are looked at for each item that a batch has room for: others of the queue may be for another URL.
+#: Rows that a batch which begins looks at for each item of its rule, over all queues of its path, whose others may be for
+#: another URL; and how many such others in a row end the look at one queue: where each timer has a URL of its own, there is
+#: nothing to find, and looking at all of them for each request would stall the event loop.
 _LOOKED_AT = 4
+_OTHERS_IN_A_ROW = 50
 
 
 class BatchKey(NamedTuple):
@@ -245,34 +248,55 @@ class Batches:
         if not batch.alone:
             self._open[batch.key] = batch
         batch.add(shard, row, _bytes_of(row.timer), flow, now_us)
+        look_at = _LOOKED_AT * rule.items
         for queue in list(path.queues.values()):
-            for _ in range(self._bring_forward(queue, batch)):
-                waited = True
-                self._dispatcher.fire_first(queue, now_us)
+            if look_at <= 0 or self._open.get(batch.key) is not batch:
+                break
+            if queue.namespace == batch.key.namespace:
+                found, looked_at = self._bring_forward(queue, batch, look_at)
+                look_at -= looked_at
+                for _ in range(found):
+                    waited = True
+                    self._dispatcher.fire_first(queue, now_us)
         if waited:
             batch.hurry(now_us)
 
-    def _bring_forward(self, queue: Queue, batch: Batch) -> int:
-        """Moves rows that the batch takes to the beginning of their queue, as many as it has room for; how many these are."""
-        if self._open.get(batch.key) is not batch or queue.namespace != batch.key.namespace:
-            return 0
+    def _bring_forward(self, queue: Queue, batch: Batch, look_at: int) -> tuple[int, int]:
+        """Moves rows that the batch takes to the beginning of their queue, as many as it has room for, and looks at so many at
+        most; how many these are, and how many it has looked at."""
         chosen: list[Row] = []
+        others: list[Row] = []
+        in_a_row = 0
         count, size = batch.room()
-        flows, namespace = self._dispatcher.flows, self._dispatcher.context.namespaces.get(queue.namespace)
-        for row in islice(queue.rows, _LOOKED_AT * count):
-            timer, bytes_of = row.timer, _bytes_of(row.timer)
-            if len(chosen) == count or bytes_of > size:
+        for row in islice(queue.rows, look_at):
+            if len(chosen) == count or in_a_row == _OTHERS_IN_A_ROW:
                 break
-            rule = batch_rule(timer, namespace, flows.of(timer.namespace, timer.flow_key, namespace))
-            if rule is not None and _key(timer, rule) == batch.key:
+            if self._is_for(row.timer, batch.key):
+                bytes_of = _bytes_of(row.timer)
+                if bytes_of > size:
+                    break
                 chosen.append(row)
                 size -= bytes_of
-        if chosen and any(each is not row for each, row in zip(chosen, queue.rows, strict=False)):
-            taken = set(map(id, chosen))
-            others = [row for row in queue.rows if id(row) not in taken]
-            queue.rows.clear()
-            queue.rows.extend([*chosen, *others])
-        return len(chosen)
+                in_a_row = 0
+            else:
+                others.append(row)
+                in_a_row += 1
+        looked_at = len(chosen) + len(others)
+        if chosen and others:
+            for _ in range(looked_at):
+                queue.rows.popleft()
+            queue.rows.extendleft(reversed(others))
+            queue.rows.extendleft(reversed(chosen))
+        return len(chosen), looked_at
+
+    def _is_for(self, timer: Timer, key: BatchKey) -> bool:
+        """Whether the timer, which is of the batch's namespace, goes into a batch with that key."""
+        if timer.url != key.url:
+            # Most that wait at the path and don't belong together: told without a look at their flows.
+            return False
+        flows, namespace = self._dispatcher.flows, self._dispatcher.context.namespaces.get(timer.namespace)
+        rule = batch_rule(timer, namespace, flows.of(timer.namespace, timer.flow_key, namespace))
+        return rule is not None and _key(timer, rule) == key
 
     def forget(self, batch: Batch) -> None:
         """The batch takes no more items."""
