@@ -262,8 +262,8 @@ class Batches:
             batch.hurry(now_us)
 
     def _bring_forward(self, queue: Queue, batch: Batch, look_at: int) -> tuple[int, int]:
-        """Moves rows that the batch takes to the beginning of their queue, as many as it has room for, and looks at so many at
-        most; how many these are, and how many it has looked at."""
+        """Moves rows that the batch takes to the beginning of their queue, as many as it has room for, of so many
+        that it looks at; how many these are, and how many it has looked at."""
         chosen: list[Row] = []
         others: list[Row] = []
         in_a_row = 0
