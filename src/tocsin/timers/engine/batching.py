@@ -292,7 +292,7 @@ class Batches:
     def _is_for(self, timer: Timer, key: BatchKey) -> bool:
         """Whether the timer, which is of the batch's namespace, goes into a batch with that key."""
         if timer.url != key.url:
-            # Most that wait at the path and don't belong together: told without a look at their flows.
+            # This is so for most that do not belong together, and needs no look at their flows.
             return False
         flows, namespace = self._dispatcher.flows, self._dispatcher.context.namespaces.get(timer.namespace)
         rule = batch_rule(timer, namespace, flows.of(timer.namespace, timer.flow_key, namespace))
