@@ -27,6 +27,8 @@ class BatchLedger:
         self.shared = 0
         #: By namespace.
         self.rules: dict[str, CallbackBatch] = {}
+        #: How long a timer waits for others at most, by any rule.
+        self.linger_us = 0
         if not there:
             return
         for name in ("a", "b", SCHEDULED_NAMESPACE, DEBOUNCED_NAMESPACE):
@@ -36,6 +38,9 @@ class BatchLedger:
             msgspec.structs.replace(rule, callback_batch=CallbackBatch(3, 500_000)) if rng.random() < 0.3 else rule
             for rule in world.flows.rules
         ]
+        lingers = [rule.linger_us for rule in self.rules.values()]
+        lingers += [rule.callback_batch.linger_us for rule in world.flows.rules if rule.callback_batch is not None]
+        self.linger_us = max(lingers, default=0)
 
     def sent(self, batch: Invocation, items: tuple[Invocation, ...]) -> None:
         """A batch is sent."""

@@ -203,7 +203,8 @@ class FlowLedger:
     def _check_rate(self, name: str, limits: FlowLimits, rate: Rate, now_us: int) -> None:
         begun = self._begun.setdefault(name, [])
         begun.append(now_us)
-        slack_us = (GRANT_S * SECOND if len(self._world.nodes) > 1 else 0) + _DOUBT_US
+        # Tokens are taken when timers join their batch: what one has waited for others is not seen here.
+        slack_us = (GRANT_S * SECOND if len(self._world.nodes) > 1 else 0) + _DOUBT_US + self._world.batches.linger_us
         for position, since_us in enumerate(begun):
             allowed = limits.burst + rate.count * (now_us - since_us + slack_us) // rate.per_us
             if len(begun) - position > allowed:

@@ -31,6 +31,16 @@ MUTATIONS = [
         caught_by=_TESTS + "test_a_paused_namespace_keeps_what_waits",
     ),
     _batched(
+        "a batch is sent although its shard was lost",
+        leave_out(_BEGINS, "shard.window is None"),
+        caught_by=_TESTS + "test_a_timer_of_a_lost_shard_is_not_sent",
+    ),
+    _batched(
+        "a batch is sent although its receiver has closed the flow",
+        leave_out(_BEGINS, "each.is_closed(flow_us)"),
+        caught_by=_TESTS + "test_a_flow_that_its_receiver_closes_keeps_what_waits",
+    ),
+    _batched(
         "a timer that expired while it waited in a batch is sent",
         leave_out(_BEGINS, "now_us > limit", in_="limit is not None"),
         caught_by=_TESTS + "test_a_timer_that_expires_while_it_waits_is_not_sent",
@@ -44,6 +54,11 @@ MUTATIONS = [
         "a batch waits longer than its linger",
         replace(_BATCHING + "Batch.__init__", "linger_us / 1e6", by="2 * linger_us / 1e6"),
         caught_by=_TESTS + "test_no_timer_waits_for_others_longer_than_the_linger",
+    ),
+    _batched(
+        "a timer waits for others of its batch until it has expired",
+        never(_BATCHING + "Batch.add", "limit <= self.latest_us"),
+        caught_by=_TESTS + "test_no_timer_waits_for_others_until_it_is_too_late_for_it",
     ),
     _batched(
         "timers of two receivers are sent together",
@@ -82,6 +97,11 @@ MUTATIONS = [
     _batched(
         "a freed slot takes one timer that waits",
         rewrite(_BATCHING + "Batches._bring_forward", to="return 0"),
+        caught_by=_TESTS + "test_a_batch_takes_one_slot_and_what_waits_for_it",
+    ),
+    _batched(
+        "a batch of what has waited for a slot holds it for the linger",
+        drop(_BATCHING + "Batches.begin", "batch.hurry(now_us)"),
         caught_by=_TESTS + "test_a_batch_takes_one_slot_and_what_waits_for_it",
     ),
     _batched(

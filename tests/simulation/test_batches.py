@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,12 +18,13 @@ from tocsin.model.answer import Response
 from tocsin.model.batch import BATCH_BYTES_MAX, CallbackBatch
 from tocsin.model.flow import Flow, FlowLimits, Rate
 from tocsin.model.ids import timer_uuid
-from tocsin.model.retry import DEFAULT_POLICY
-from tocsin.model.timer import JSON_TYPE, RawBody
+from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy
+from tocsin.model.timer import JSON_TYPE, RawBody, Timer
 from tocsin.ports.http import Invocation
 from tocsin.ports.observer import AttemptFinished
+from tocsin.ports.store import ShardBatch
 from tocsin.testing.clock import EPOCH_US
-from tocsin.timers.engine.batching import _bytes_of
+from tocsin.timers.engine.batching import Batches, BatchKey, _bytes_of
 from tocsin.timers.engine.destination_events import BatchEnded, BreakerClosed, BreakerOpened
 from tocsin.timers.engine.rows import OpKind, Row, WriteOp, stored
 
@@ -101,7 +103,35 @@ def test_a_batch_takes_one_slot_and_what_waits_for_it() -> None:
     assert len(crowd.items()) == 300
     assert sorted(sizes(crowd)) == [50, 50, 100, 100]
     moments = sorted(call.at_us for call in crowd.receivers.calls)
-    assert all(later - earlier >= SECOND // 2 for earlier, later in pairwise(moments))
+    # None holds the slot for the linger.
+    assert all(SECOND // 2 <= later - earlier < SECOND // 2 + LINGER_US for earlier, later in pairwise(moments))
+    for receiver in ("http://fine/hook?0", "http://fine/hook?1"):
+        order = [timer_uuid("a", item.timer_id) for item, _ in crowd.items() if item.url == receiver]
+        assert order == sorted(order)
+
+
+@pytest.mark.parametrize(("items", "most"), [(500, 4 * 50), (10, 4 * 10)])
+def test_a_batch_looks_at_few_timers_of_others(items: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each timer has a URL of its own, of one path, and so none is found for a batch, however many wait."""
+    crowd = batching(items, shards=4, destination_in_flight_max=1)
+    for number in range(600):
+        crowd.keep(f"t{number}", f"fine/hook/{number}", 2.0, shard=number % 4)
+    looked_at: list[int] = []
+    begin, is_for = Batches.begin, Batches._is_for
+
+    def counted_begin(self: Batches, *arguments: Any, **named: Any) -> None:
+        looked_at.append(0)
+        begin(self, *arguments, **named)
+
+    def counted_look(self: Batches, timer: Timer, key: BatchKey) -> bool:
+        looked_at[-1] += 1
+        return is_for(self, timer, key)
+
+    monkeypatch.setattr(Batches, "begin", counted_begin)
+    monkeypatch.setattr(Batches, "_is_for", counted_look)
+    crowd.run(20.0)
+    assert sizes(crowd) == [1] * 600
+    assert max(looked_at) == most
 
 
 def test_only_what_is_alike_is_sent_together() -> None:
@@ -237,6 +267,48 @@ def test_a_paused_namespace_keeps_what_waits() -> None:
     assert crowd.suspended() == {"t": "namespace:a"}
 
 
+def test_a_timer_of_a_lost_shard_is_not_sent() -> None:
+    crowd = batching(linger_us=300_000, shards=2)
+    other = b"o" * 16
+    for shard in range(2):
+        crowd.keep(f"t{shard}", "fine", 2.2, shard=shard)
+
+    async def lose() -> None:
+        await asyncio.sleep(1.3)
+        shard, store = crowd.supervisor.shards[0], crowd.store
+        assert shard.window is not None
+        assert shard.window.in_flight_count == 1
+        former = shard.window.epoch
+        shard.lose("fenced")
+        epoch = await store.claim(0, expected_epoch=former, owner=other)
+        assert epoch is not None
+        # It has fired or deleted the timer.
+        await store.apply([ShardBatch(0, epoch, other, deletes=[timer_uuid("a", "t0")])])
+        await asyncio.sleep(0.5)
+        assert crowd.supervisor.dispatcher.in_flight == 0
+        assert shard._orphaned == []
+
+    crowd.run(5.0, lose)
+    assert [item.timer_id for item, _ in crowd.items()] == ["t1"]
+
+
+def test_a_flow_that_its_receiver_closes_keeps_what_waits() -> None:
+    crowd = batching(items=2, linger_us=SECOND)
+    crowd.flows = [Flow("a", "vendor:", 0, 0, close_on_retry_after=True)]
+    crowd.receivers.takes_s["fine"] = 0.5
+    crowd.receivers.results["first"] = {"status": 429, "retryAfter": 4}
+    for name in ("first", "second"):
+        crowd.keep(name, "fine", 2.0, flow="vendor:a")
+    # It waits for another while the answer comes.
+    crowd.keep("third", "fine", 2.2, flow="vendor:a")
+    crowd.run(10.0)
+    sent = {item.timer_id: at_us - EPOCH_US for item, at_us in crowd.items()}
+    assert sent["second"] == 2 * SECOND
+    assert sent["third"] >= 6_500_000
+    assert outcomes(crowd)["third"] == ["done"]
+    check_forgotten(crowd)
+
+
 def test_nothing_is_sent_while_the_node_may_not_fire() -> None:
     crowd = batching(linger_us=SECOND)
     crowd.keep("t", "fine", 2.3)
@@ -255,11 +327,35 @@ def test_nothing_is_sent_while_the_node_may_not_fire() -> None:
     assert outcomes(crowd) == {"t": ["done"]}
 
 
+def test_no_timer_waits_for_others_until_it_is_too_late_for_it() -> None:
+    crowd = batching(linger_us=SECOND)
+    crowd.retry = RetryPolicy(max_attempts=2, initial_interval_us=SECOND)
+    crowd.keep("earlier", "fine", 2.0)
+    # It could not begin when the linger of the earlier one ends.
+    crowd.keep("brief", "fine", 2.5, expire_after_s=0.5)
+    crowd.keep("together", "fine", 2.5)
+    crowd.keep("alone", "fine", 4.0, expire_after_s=0.1)
+    # The last attempt is due less than a linger before its limit.
+    crowd.keep("repeated", "fine", 6.0, expire_after_s=2.3)
+    crowd.receivers.results["repeated"] = {"status": 503}
+    crowd.run(12.0)
+    sent = [(item.timer_id, round((at_us - EPOCH_US) / SECOND, 3)) for item, at_us in crowd.items()]
+    assert sent[:-1] == [("earlier", 2.5), ("brief", 2.5), ("together", 2.5), ("alone", 4.0), ("repeated", 7.0)]
+    assert sent[-1][0] == "repeated"
+    assert sent[-1][1] < 8.3
+    assert sizes(crowd) == [3, 1, 1, 1]
+
+
 def test_a_timer_that_expires_while_it_waits_is_not_sent() -> None:
     crowd = batching(linger_us=SECOND)
-    crowd.keep("brief", "fine", 2.0, expire_after_s=0.5)
+    crowd.keep("brief", "fine", 2.0, expire_after_s=1.1)
     crowd.keep("patient", "fine", 2.0, expire_after_s=5.0)
-    crowd.run(5.0)
+
+    async def set_clock() -> None:
+        await asyncio.sleep(1.5)
+        crowd.clock.jump(SECOND // 5)
+
+    crowd.run(5.0, set_clock)
     assert [item.timer_id for item, _ in crowd.items()] == ["patient"]
 
 

@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 
 #: What an item has at most besides its payload, and besides its timer's id, whose characters may be escaped.
 _ITEM_BYTES = 768
-#: Rows of a queue that are looked at for each item that a batch has room for: others of the queue may be for another URL.
+#: Rows that a batch which begins looks at for each item of its rule, over all queues of its path, whose others may be for
+#: another URL; and how many such others in a row end the look at one queue: where each timer has a URL of its own, there is
+#: nothing to find, and looking at all of them for each request would stall the event loop.
 _LOOKED_AT = 4
+_OTHERS_IN_A_ROW = 50
 
 
 class BatchKey(NamedTuple):
@@ -122,6 +125,18 @@ class Batch:
         self._bytes += size
         if len(self._items) >= self.key.rule.items:
             self.close()
+            return
+        limit = None if row.timer.expire_after_us is None else row.timer.expires_at
+        if limit is not None and limit <= self.latest_us:
+            # At the end of the linger it would be too late for it.
+            self.hurry(now_us)
+
+    def hurry(self, now_us: int) -> None:
+        """Is sent without lingering, with what joins it in this turn of the event loop."""
+        if self.latest_us > now_us:
+            self.latest_us = now_us
+            self._sending.cancel()
+            self._sending = asyncio.get_running_loop().call_soon(self._send)
 
     def close(self) -> None:
         """Takes no more items, and is sent as soon as its caller has returned."""
@@ -220,9 +235,12 @@ class Batches:
         flow: KeyState | None,
         rule: CallbackBatch | None,
         now_us: int,
+        *,
+        waited: bool = False,
     ) -> None:
         """Begins the attempt of a row for which its destination has a slot: by itself without a rule, else as the first of a
-        batch, which takes along what waits for the same receiver."""
+        batch, which takes along what waits for the same receiver. If the row or one of these has `waited` for the slot, the
+        batch does not hold it for the linger."""
         if rule is None:
             Attempt.begin(self._dispatcher, shard, row, path, flow, now_us).send()
             return
@@ -230,31 +248,55 @@ class Batches:
         if not batch.alone:
             self._open[batch.key] = batch
         batch.add(shard, row, _bytes_of(row.timer), flow, now_us)
+        look_at = _LOOKED_AT * rule.items
         for queue in list(path.queues.values()):
-            for _ in range(self._bring_forward(queue, batch)):
-                self._dispatcher.fire_first(queue, now_us)
-
-    def _bring_forward(self, queue: Queue, batch: Batch) -> int:
-        """Moves rows that the batch takes to the beginning of their queue, as many as it has room for; how many these are."""
-        if self._open.get(batch.key) is not batch or queue.namespace != batch.key.namespace:
-            return 0
-        chosen: list[Row] = []
-        count, size = batch.room()
-        flows, namespace = self._dispatcher.flows, self._dispatcher.context.namespaces.get(queue.namespace)
-        for row in islice(queue.rows, _LOOKED_AT * count):
-            timer, bytes_of = row.timer, _bytes_of(row.timer)
-            if len(chosen) == count or bytes_of > size:
+            if look_at <= 0 or self._open.get(batch.key) is not batch:
                 break
-            rule = batch_rule(timer, namespace, flows.of(timer.namespace, timer.flow_key, namespace))
-            if rule is not None and _key(timer, rule) == batch.key:
+            if queue.namespace == batch.key.namespace:
+                found, looked_at = self._bring_forward(queue, batch, look_at)
+                look_at -= looked_at
+                for _ in range(found):
+                    waited = True
+                    self._dispatcher.fire_first(queue, now_us)
+        if waited:
+            batch.hurry(now_us)
+
+    def _bring_forward(self, queue: Queue, batch: Batch, look_at: int) -> tuple[int, int]:
+        """Moves rows that the batch takes to the beginning of their queue, as many as it has room for, of so many
+        that it looks at; how many these are, and how many it has looked at."""
+        chosen: list[Row] = []
+        others: list[Row] = []
+        in_a_row = 0
+        count, size = batch.room()
+        for row in islice(queue.rows, look_at):
+            if len(chosen) == count or in_a_row == _OTHERS_IN_A_ROW:
+                break
+            if self._is_for(row.timer, batch.key):
+                bytes_of = _bytes_of(row.timer)
+                if bytes_of > size:
+                    break
                 chosen.append(row)
                 size -= bytes_of
-        if chosen and any(each is not row for each, row in zip(chosen, queue.rows, strict=False)):
-            taken = set(map(id, chosen))
-            others = [row for row in queue.rows if id(row) not in taken]
-            queue.rows.clear()
-            queue.rows.extend([*chosen, *others])
-        return len(chosen)
+                in_a_row = 0
+            else:
+                others.append(row)
+                in_a_row += 1
+        looked_at = len(chosen) + len(others)
+        if chosen and others:
+            for _ in range(looked_at):
+                queue.rows.popleft()
+            queue.rows.extendleft(reversed(others))
+            queue.rows.extendleft(reversed(chosen))
+        return len(chosen), looked_at
+
+    def _is_for(self, timer: Timer, key: BatchKey) -> bool:
+        """Whether the timer, which is of the batch's namespace, goes into a batch with that key."""
+        if timer.url != key.url:
+            # This is so for most that do not belong together, and needs no look at their flows.
+            return False
+        flows, namespace = self._dispatcher.flows, self._dispatcher.context.namespaces.get(timer.namespace)
+        rule = batch_rule(timer, namespace, flows.of(timer.namespace, timer.flow_key, namespace))
+        return rule is not None and _key(timer, rule) == key
 
     def forget(self, batch: Batch) -> None:
         """The batch takes no more items."""

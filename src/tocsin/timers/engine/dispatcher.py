@@ -437,7 +437,7 @@ class Dispatcher:
                     # Whoever serves a path has made sure that it and the namespace have a slot, or a batch has.
                     rule = batch_rule(row.timer, namespace, flow)
                     if rule is None or not self.batches.join(shard, row, flow, rule, now):
-                        self.batches.begin(shard, row, place, flow, rule, now)
+                        self.batches.begin(shard, row, place, flow, rule, now, waited=True)
                     if flow is not None and flow.queues:
                         self.flows.wake(flow)
                     return True

@@ -104,6 +104,11 @@ class KeyState(Place):
     def reason(self) -> str:
         return f"{FLOW_REASON}{self.rule.name.namespace}/{self.key}"
 
+    def is_closed(self, flow_time_us: int) -> bool:
+        """Whether a receiver has asked for no more until later, as far as this node knows."""
+        account = self.account
+        return (self.closed_until if account is None else account.closed_until) > flow_time_us
+
     @property
     def has_timers(self) -> bool:
         """Whether timers wait for it, and not only service calls."""
