@@ -222,6 +222,26 @@ def test_each_outage_of_a_period_counts_once() -> None:
     assert watched.at == START + 73 * MINUTE + 20 * S
 
 
+def test_outages_that_overlap_count_once() -> None:
+    """The second owner died before it had recorded that it worked, and the third one the same."""
+    once, thrice = Watched(CRON), Watched(CRON)
+    for watched in (once, thrice):
+        watched.ask(OK, 0)
+    once.alarm(outage(65, 95))
+    thrice.alarm(outage(65, 80), outage(65, 95), outage(70, 90))
+    assert thrice.at == once.at
+    assert thrice.state == once.state
+
+
+def test_an_interval_follows_the_last_end_of_outages_that_overlap() -> None:
+    once, twice = Watched(EVERY), Watched(EVERY)
+    for watched in (once, twice):
+        watched.ask(OK, 0)
+    once.alarm(outage(1, 70))
+    twice.alarm(outage(1, 70), outage(2, 60))
+    assert twice.at == once.at
+
+
 def test_hand_over_moves_the_deadline_but_excuses_nothing() -> None:
     watched = Watched(CRON)
     watched.ask(OK, 1)

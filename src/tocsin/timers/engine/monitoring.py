@@ -411,13 +411,15 @@ def _moved(definition: MonitorDefinition, state: MonitorState, outages: Sequence
     new = [each for each in outages if each.until_us > begin and each.from_us < state.deadline]
     if not new:
         return None
-    deadline = state.deadline + sum(each.until_us - max(each.from_us, begin) for each in new)
-    deadline += definition.write_interval_us
+    deadline, until = state.deadline + definition.write_interval_us, begin
+    for each in sorted(new):
+        # Two owners, one after the other, may have recorded the same time.
+        deadline += max(each.until_us - max(each.from_us, until), 0)
+        until = max(until, each.until_us)
     lossy = [each for each in new if each.lossy]
-    until = max(each.until_us for each in new)
     if lossy and definition.every_us is not None:
-        deadline = max(deadline, lossy[-1].until_us + definition.every_us + definition.grace_us)
+        deadline = max(deadline, max(each.until_us for each in lossy) + definition.every_us + definition.grace_us)
     excused_from = state.excused_from
     if lossy and excused_from is None:
-        excused_from = lossy[0].from_us
+        excused_from = min(each.from_us for each in lossy)
     return msgspec.structs.replace(state, deadline=deadline, excused_from=excused_from, excused_until=until)
