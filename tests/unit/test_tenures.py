@@ -63,8 +63,8 @@ async def test_next_owner_knows_since_when_nobody_worked_and_what_was_before() -
     cluster.clock.advance(30 * S)
     third, _ = cluster.node(3)
     assert await third.claimed(0, second_name, 0) == (outage, Outage(again_until, cluster.clock.now_us()))
-    # Another shard had none of these.
-    assert await third.claimed(1, None, 0) == (Outage(cluster.clock.now_us(), cluster.clock.now_us()),)
+    # Another shard had none of these. Whose it was is unknown: some node worked until the others had stopped.
+    assert await third.claimed(1, None, 0) == (Outage(again_until, cluster.clock.now_us()),)
 
 
 async def test_owner_that_dies_soon_after_its_claim_is_known_to_have_worked() -> None:
@@ -82,6 +82,17 @@ async def test_owner_that_dies_soon_after_its_claim_is_known_to_have_worked() ->
     cluster.clock.advance(5 * S)
     third, _ = cluster.node(3)
     assert await third.claimed(0, second_name, 0) == (before, Outage(worked_until, cluster.clock.now_us()))
+
+
+async def test_shard_that_no_record_names_was_out_since_all_others_stopped() -> None:
+    cluster = await opened()
+    for number in (1, 2):
+        node, _ = cluster.node(number, owned=(number,))
+        await node.keep()
+        cluster.clock.advance(20 * S)
+    stopped = cluster.clock.now_us() - 20 * S
+    last, _ = cluster.node(3)
+    assert await last.claimed(0, None, 0) == (Outage(stopped, cluster.clock.now_us()),)
 
 
 async def test_record_that_could_not_be_written_is_written_at_the_next_heartbeat() -> None:

@@ -112,8 +112,10 @@ class Tenures:
         waited = seen_at is not None and context.clock.boottime_us() - seen_at < _WAITED_US_MAX
         lossy = former is not None or not waited
         others = self._others.values()
-        from_us = max((each.worked_on(shard_id) for each in others), default=0)
-        from_us = max(from_us, lost_at_us) or now_us
+        from_us = max(max((each.worked_on(shard_id) for each in others), default=0), lost_at_us)
+        if not from_us:
+            # Nobody has recorded that it worked on it. After all others had stopped, nobody did.
+            from_us = max((each.until for each in others), default=now_us)
         before = [
             Outage(each.from_us, each.until_us)
             for tenure in (*others, self._own)
