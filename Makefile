@@ -45,15 +45,20 @@ NATIVE_SOURCES := $(wildcard native/src/*.rs) native/Cargo.toml native/pyproject
 .PHONY: native
 native: $(VENV)/.native ## build the compiled codec with cargo, into dist, and install it into .venv
 
-$(VENV)/.native: requirements/native.txt $(NATIVE_SOURCES) | $(VENV)/.base
+# Its name has the version and the platform: where there is none, this is a file that never is.
+NATIVE_WHEEL := $(or $(firstword $(wildcard dist/tocsin_native-*.whl)),dist/tocsin_native.missing)
+
+$(VENV)/.native: $(NATIVE_WHEEL) | $(VENV)/.base
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-index --force-reinstall dist/tocsin_native-*.whl
+	@touch $@
+
+$(NATIVE_WHEEL): requirements/native.txt $(NATIVE_SOURCES) | $(VENV)/.base
 	@command -v cargo >/dev/null || { echo "The compiled codec requires Rust 1.83 or newer with cargo. Tocsin works without it." >&2; exit 1; }
 	@$(BIN)/python native/lock.py
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/native.txt
 	@echo "Building tocsin-native into dist …"
 	@rm -f dist/tocsin_native-*.whl
 	@cd native && ../$(BIN)/python -m maturin build --release --locked --quiet --interpreter ../$(BIN)/python --out ../dist
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-index --force-reinstall dist/tocsin_native-*.whl
-	@touch $@
 
 hooks: $(VENV)/.dev ## run the fast checks before each commit, mypy before each push
 	@$(BIN)/pre-commit install
@@ -355,11 +360,13 @@ mutants: $(VENV)/.dev ## break the rules one by one and show which seed or test 
 
 .PHONY: image test-image drill drill-upgrade drill-replay drill-debounce drill-inbox drill-transfer
 ENGINE ?= $(firstword $(notdir $(shell command -v docker podman)))
-image: wheel native ## build the image tocsin:VERSION with Docker or Podman, or ENGINE=…
+# The codec is optional. Without cargo the image has the one that is in dist, if it is for its platform, or none.
+CODEC := $(if $(shell command -v cargo),native)
+image: wheel $(CODEC) ## build the image tocsin:VERSION with Docker or Podman, or ENGINE=…
 	@test -n "$(ENGINE)" || { echo "Building the image requires Docker or Podman." >&2; exit 1; }
 	@$(ENGINE) build --file deploy/docker/Dockerfile --build-arg REVISION=$$(git rev-parse HEAD) --tag tocsin:$$($(BIN)/tocsin version --json | $(PYTHON) -c 'import json, sys; print(json.load(sys.stdin)["tocsin"])') $(ARGS) .
 
-test-image: $(VENV)/.dev wheel native ## build the image on a Debian made here and run it, as root, without a registry
+test-image: $(VENV)/.dev wheel $(CODEC) ## build the image on a Debian made here and run it, as root, without a registry
 	@$(BIN)/python -m tests.deploy.image $(ARGS)
 
 drill: STORE := sqlite

@@ -70,9 +70,9 @@ class Client:
     ) -> None:
         self._http.close()
 
-    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+    def post(self, path: str, body: Mapping[str, Any], *, retried: bool = True) -> Any:
         """The decoded response to `POST /api/v1<path>`, None if it is empty. Raises ServerRefused, Unreachable."""
-        return self.post_for(Any, path, body)
+        return self.post_for(Any, path, body, retried=retried)
 
     def pages(self, path: str, body: Mapping[str, Any]) -> Iterator[Any]:
         """The decoded responses to `POST /api/v1<path>` for the page at the body's cursor, if any, and all further pages."""
@@ -93,9 +93,9 @@ class Client:
         found = [word for header, word in _FOUND.items() if response.headers.get(header) == "true"]
         return self._decoded(response, Any), "".join(found)
 
-    def post_for(self, kind: Any, path: str, body: Mapping[str, Any]) -> Any:
+    def post_for(self, kind: Any, path: str, body: Mapping[str, Any], *, retried: bool = True) -> Any:
         """The response to `POST /api/v1<path>`, decoded as the type `kind`."""
-        response = self._call("POST", "/api/v1" + path, msgspec.json.encode(body))
+        response = self._call("POST", "/api/v1" + path, msgspec.json.encode(body), retried=retried)
         return self._decoded(response, kind) if response.content else None
 
     def get(self, path: str) -> Any:

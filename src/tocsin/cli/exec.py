@@ -34,9 +34,10 @@ _FORWARDED = [
 _OF_THE_TERMINAL = frozenset({signal.SIGINT, getattr(signal, "SIGQUIT", signal.SIGINT)})
 #: As shells have it: for a command that a signal ended, that is not there, and that may not be run.
 _SIGNALED, _NOT_FOUND, _NOT_EXECUTABLE = 128, 127, 126
-#: How long a try of a ping may take, tries of the last one, and the pause between them: the job is done by then, and whoever
-#: waits for it should not wait long for this.
+#: How long a try of a ping may wait in each of its phases, tries of the last one, and the pause between them.
 _TRY_S, _TRIES, _PAUSE_S = 5.0, 3, 1.0
+#: From the command's end to ours, at most: the job is done by then, and whoever waits for it should not wait long for this.
+_END_S = 15.0
 
 Ping = Callable[[int | None], None]
 
@@ -69,15 +70,17 @@ def run_monitored(
     except OSError as error:
         code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
         output.note(f"tocsin exec: {command[0]} can't be run: {error.strerror or error}")
-        _attempt(ping, code, _TRIES)
+        _report_end(ping, code, time.monotonic() + _END_S)
         raise typer.Exit(code) from None
-    # A thread of its own, because the server may be away. A daemon, so that it keeps nothing from ending.
-    start = threading.Thread(target=_attempt, args=(ping, None, 1), daemon=True)
-    start.start()
+    over = threading.Event()
+    start = _in_background(_attempt, ping, None, 1, over)
     code = process.wait()
-    # A start that arrives after the end would begin another run.
+    deadline = time.monotonic() + _END_S
+    # A start that arrives after the end would begin another run. One that is under way gets the time of a try; a later one
+    # is not sent.
     start.join(_TRY_S)
-    _attempt(ping, code, _TRIES)
+    over.set()
+    _report_end(ping, code, deadline)
     raise typer.Exit(code)
 
 
@@ -158,7 +161,8 @@ def _by_key(server: ServerOptions, namespace: str, monitor: str) -> Ping:
         if code is not None:
             event = {"event": "fail" if code else "success", "exitCode": code}
         with client_of(server.server, server.key, answer_timeout_s=_TRY_S) as client:
-            client.post("/monitors/ping", {"namespace": namespace, "id": monitor, **event})
+            # Tries are counted here, for both kinds of pings.
+            client.post("/monitors/ping", {"namespace": namespace, "id": monitor, **event}, retried=False)
 
     return ping
 
@@ -181,11 +185,29 @@ def _by_url(url: str) -> Ping:
     return ping
 
 
-def _attempt(ping: Ping, code: int | None, tries: int) -> None:
+def _in_background(function: Callable[..., None], *arguments: object) -> threading.Thread:
+    """Runs it in a thread, because the server may be away: a daemon, so that it keeps nothing from ending."""
+    thread = threading.Thread(target=function, args=arguments, daemon=True)
+    thread.start()
+    return thread
+
+
+def _report_end(ping: Ping, code: int, deadline: float) -> None:
+    """Returns when the end is reported, or could not be, and at that instant of the monotonic clock at the latest, whatever
+    the server does: a response whose bytes arrive one by one meets no timeout of its phases."""
+    end = _in_background(_attempt, ping, code, _TRIES)
+    end.join(max(0.0, deadline - time.monotonic()))
+    if end.is_alive():
+        output.note(f"tocsin exec: exit code {code} not reported to the monitor: no response from the server in time")
+
+
+def _attempt(ping: Ping, code: int | None, tries: int, over: threading.Event | None = None) -> None:
     """Sends a ping: the beginning for None, else the end with this exit code. One that is not delivered is a line in the
-    error output."""
+    error output. Once `over` is set, nothing more is sent."""
     what = "start" if code is None else f"exit code {code}"
     for left in range(tries - 1, -1, -1):
+        if over is not None and over.is_set():
+            return
         try:
             ping(code)
         except Exception as error:  # noqa: BLE001  (whatever goes wrong here, the command's result stands)

@@ -315,6 +315,18 @@ class TestPrune:
         ]
         assert cli("schedules", "get", "b", "-n", "spared", "--json").json()["cron"] == "@daily"
 
+    def test_a_monitor_that_somebody_has_deleted_since_the_plan_was_changed_by_somebody_else(
+        self, cli: Callable[..., Ran], node: str
+    ) -> None:
+        declared = {**schedules("overtaken", ""), "monitors": [{"id": "job", "every": "1h"}]}
+        with Client(node) as client:
+            assert not carried_out(client, planned(client, declared)).refused
+            made = planned(client, schedules("overtaken", ""), prune=True)
+            assert cli("monitors", "delete", "job", "-n", "overtaken").code == 0
+            ((change, reason),) = carried_out(client, made).refused
+        assert (change.title, "MONITOR_NOT_FOUND" in reason) == ("monitor overtaken/job", True)
+        assert "Somebody else has changed it" in reason
+
     def test_a_file_without_a_name_can_prune_nothing(self, cli: Callable[..., Ran], file: Any) -> None:
         refused = cli("apply", "-f", file({"schedules": []}), "--prune")
         assert (refused.code, "add managedBy" in refused.err) == (2, True)
@@ -408,7 +420,7 @@ class TestOthers:
         ("managedBy: ''", 2, "managedBy"),
         ("gauges: []", 2, "gauges"),
         ("schedules: {}", 2, "schedules"),
-        ("- a", 2, "must be a mapping"),
+        ("- a", 2, "must be a mapping with schedules, monitors,"),
         ("a: [", 2, "tocsin.yaml:2:1: did not find expected node content"),
         ("a: 1\na: 2", 2, "tocsin.yaml:2:1: 'a' is there twice"),
         ("x-a: !!binary aGFsbG8=\nschedules: [{id: !!binary aGFsbG8=}]", 2, "a value that JSON does not have"),

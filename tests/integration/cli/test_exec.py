@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -9,14 +10,17 @@ import socket
 import subprocess
 import sys
 import termios
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from tests.integration.cli.conftest import MAIN, ScriptedServer
+from tests.integration.cli.conftest import MAIN, ScriptedServer, problem
 from tests.support.patience import PATIENCE_S
+from tocsin.cli import exec as exec_command
 from tocsin.cli.receiver import ReceiverResponse
 
 #: Prints `ready`, then the number of each signal that it gets; ends with 9 at SIGUSR2.
@@ -33,6 +37,13 @@ while True:
     signal.pause()
 """
 AWAY = "http://127.0.0.1:9/ping/token"
+#: `tocsin` whose patience with the server is short.
+IMPATIENT = [
+    sys.executable,
+    "-u",
+    "-c",
+    "from tocsin.cli import app, exec; exec._TRY_S, exec._PAUSE_S, exec._END_S = {try_s}, 0.01, {end_s}; app.main()",
+]
 
 
 @pytest.fixture
@@ -45,6 +56,39 @@ def url(scripted: ScriptedServer) -> str:
 def paths(scripted: ScriptedServer) -> list[str]:
     """What was pinged, in order."""
     return [each.path for each in scripted.received]
+
+
+@pytest.fixture
+def dripping() -> Iterator[str]:
+    """A ping URL, of a server whose responses never end: a byte comes before each timeout, so none is met."""
+    over = threading.Event()
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def drip(connection: socket.socket) -> None:
+        # Until the other side has left.
+        with connection, contextlib.suppress(OSError):
+            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+            while not over.wait(0.02):
+                connection.sendall(b".")
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                threading.Thread(target=drip, args=(connection,), daemon=True).start()
+
+    accepting = threading.Thread(target=accept, daemon=True)
+    accepting.start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}/ping/token"
+    over.set()
+    listener.shutdown(socket.SHUT_RDWR)
+    accepting.join()
+    listener.close()
+
+
+def impatient(try_s: float, end_s: float) -> list[str]:
+    """`tocsin` that gives a try of a ping and the report of the end so long."""
+    return [part.format(try_s=try_s, end_s=end_s) for part in IMPATIENT]
 
 
 def begin(url: str, *command: str, **how: Any) -> subprocess.Popen[str]:
@@ -147,6 +191,32 @@ def test_whoever_stops_us_during_the_last_ping_gets_the_commands_result() -> Non
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE_S) == 5
             last.close()
+
+
+def test_a_response_that_never_ends_keeps_nobody_waiting(dripping: str) -> None:
+    command = [*impatient(try_s=1, end_s=2), "exec", "--ping-url", dripping, "--", "sh", "-c", "exit 5"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert ran.returncode == 5
+    assert "exit code 5 not reported to the monitor: no response from the server in time" in ran.stderr
+
+
+def test_a_busy_server_is_asked_three_times_and_not_more_often_by_the_client(scripted: ScriptedServer) -> None:
+    scripted.script = [problem(503, "UNAVAILABLE")] * 40
+    command = [*impatient(try_s=PATIENCE_S, end_s=PATIENCE_S), "exec", "--server", scripted.url, "--monitor", "a"]
+    ran = subprocess.run([*command, "--", "true"], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (ran.returncode, "exit code 0 not reported to the monitor: UNAVAILABLE" in ran.stderr) == (0, True)
+    events = [msgspec.json.decode(each.body)["event"] for each in scripted.received]
+    assert events == ["start", "success", "success", "success"]
+
+
+def test_no_start_is_sent_once_the_end_is_due() -> None:
+    """It would begin another run."""
+    sent: list[int | None] = []
+    over = threading.Event()
+    exec_command._attempt(sent.append, None, 1, over)
+    over.set()
+    exec_command._attempt(sent.append, None, 1, over)
+    assert sent == [None]
 
 
 def test_a_command_that_is_not_there_is_a_failure(scripted: ScriptedServer, url: str, tmp_path: Path) -> None:

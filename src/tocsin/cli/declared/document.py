@@ -223,7 +223,7 @@ def _json(text: str, source: str) -> bytes:
     found = load(text, source)
     if not isinstance(found, dict):
         raise WrongUsage(
-            f"{source} is no valid declaration: it must be a mapping with schedules, calendars, flows or namespaces"
+            f"{source} is no valid declaration: it must be a mapping with schedules, monitors, calendars, flows or namespaces"
         )
     try:
         return json.dumps({name: found[name] for name in found if not _is_ignored(name)}, ensure_ascii=False).encode()

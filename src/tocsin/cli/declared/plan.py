@@ -20,7 +20,14 @@ _ASKED_AT_ONCE = 16
 _NOT_OF_THE_ENTRY = frozenset({401, 403, 429, 503})
 #: What the server answers if somebody else has changed the object since it was read.
 _OVERTAKEN = frozenset(
-    {"VERSION_CONFLICT", "NAMESPACE_EXISTS", "SCHEDULE_NOT_FOUND", "FLOW_NOT_FOUND", "CALENDAR_NOT_FOUND"}
+    {
+        "VERSION_CONFLICT",
+        "NAMESPACE_EXISTS",
+        "SCHEDULE_NOT_FOUND",
+        "FLOW_NOT_FOUND",
+        "CALENDAR_NOT_FOUND",
+        "MONITOR_NOT_FOUND",
+    }
 )
 
 
