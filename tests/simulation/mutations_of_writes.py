@@ -14,7 +14,7 @@ _DAMAGED = "tests/unit/test_damaged_rows.py::"
 
 
 #: A retry is written whatever has become of its timer.
-_WRITES_EVERY_RETRY = "return self._write(Row((op.execute_at, uuid), op.generation, op.timer, 0))"
+_WRITES_EVERY_RETRY = "return self.write(Row((op.execute_at, uuid), op.generation, op.timer, 0))"
 
 MUTATIONS = [
     # batches
