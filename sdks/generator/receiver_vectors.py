@@ -275,7 +275,17 @@ def batch_cases() -> list[Json]:
     every = [item(timer_id) for timer_id in answers]
     schedule = item("a", webhookId=f"msg_{schedule_uuid(_NAMESPACE, 'a').hex()}_s-1")
     done = {"webhookId": schedule["webhookId"], "status": 200, "ok": True}
-    foreign = item("c", webhookId=item("a")["webhookId"])
+    foreign = item("c", webhookId=item("e")["webhookId"])
+    quoting = item("a", payload={"]": '"}\\', "[": ["{", {}]})
+
+    def without(name: str) -> Json:
+        return {member: value for member, value in item("e").items() if member != name}
+
+    def beside(*unreadable: str) -> Json:
+        """The response if only the first timer's item can be read."""
+        items = [responded("a", 200, ok=True), *(responded(each, 503) for each in unreadable)]
+        return {"status": 200, "body": {"items": items}, "firings": [item("a")]}
+
     return [
         case("each answer", every, {"status": 200, "body": {"items": of_all}, "firings": every}),
         case("a schedule", [schedule], {"status": 200, "body": {"items": [done]}, "firings": [schedule]}),
@@ -284,14 +294,11 @@ def batch_cases() -> list[Json]:
             {"items": [item("e", later=1)], "later": 1},
             {"status": 200, "body": {"items": [responded("e", 503)]}, "firings": [item("e")]},
         ),
-        case("one of another timer than its webhookId names", [item("a"), foreign], None),
-        case(
-            "one without a webhookId", [{name: value for name, value in item("a").items() if name != "webhookId"}], None
-        ),
-        case(
-            "one that is no envelope", [{name: value for name, value in item("a").items() if name != "attempt"}], None
-        ),
-        case("one that is no object", [17], None),
+        case("one of another timer than its webhookId names", [foreign, item("a")], beside("e")),
+        case("one without a webhookId", [without("webhookId"), item("a")], beside()),
+        case("one that is no envelope", [without("attempt"), item("a")], beside("e")),
+        case("one that is no object", [17, "}", [], item("a"), None], beside()),
+        case("brackets and quotes within texts", [quoting], {**beside(), "firings": [quoting]}),
         case("no items", {}, None),
         case("items that are no list", {"items": {}}, None),
         case("the webhook-id of a single callback", [item("a")], None, item("a")["webhookId"]),

@@ -11,7 +11,11 @@ import (
 	"tocsin.dev/go/internal/rules"
 )
 
-const jsonType = "application/json"
+const (
+	jsonType = "application/json"
+	// maxReasonChars is how much of a response the server shows; longer reasons would only make responses of batches long.
+	maxReasonChars = 200
+)
 
 // Answer is what a handler decides. Make one with Done, RescheduleAt, Retry or Fail.
 type Answer struct {
@@ -48,8 +52,11 @@ func RetryAfter(after time.Duration) Answer {
 	return Answer{status: http.StatusServiceUnavailable, header: map[string]string{"retry-after": seconds}}
 }
 
-// Fail: the work can never be done, and the timer fails without another attempt.
+// Fail: the work can never be done, and the timer fails without another attempt. 200 characters of the reason are sent.
 func Fail(reason string) Answer {
+	if chars := []rune(reason); len(chars) > maxReasonChars {
+		reason = string(chars[:maxReasonChars-1]) + "…"
+	}
 	encoded, err := json.Marshal(reason)
 	if err != nil {
 		return Answer{err: fmt.Errorf("reason: %w", err)}

@@ -17,38 +17,41 @@ type item struct {
 	Traceparent *string `json:"traceparent"`
 }
 
-// readBatch reads the callbacks of a verified batch, of which each has to be of the timer that its own webhookId names.
-func readBatch(body []byte, header http.Header) ([]*Firing, error) {
+// readBatch reads the callbacks of a verified batch, of which each has to be of the timer that its own webhookId names. It returns the
+// webhookId of each that can't be read, too; one without a webhookId is left out: there is nothing to answer.
+func readBatch(body []byte, header http.Header) (firings []*Firing, unreadable []string, err error) {
 	var batch struct {
 		Items []json.RawMessage `json:"items"`
 	}
 	if err := json.Unmarshal(body, &batch); err != nil || batch.Items == nil {
-		return nil, errForeign
+		return nil, nil, errForeign
 	}
-	firings := make([]*Firing, len(batch.Items))
-	for i, part := range batch.Items {
+	for _, part := range batch.Items {
 		var named item
-		if err := json.Unmarshal(part, &named); err != nil {
-			return nil, errForeign
-		}
+		err := json.Unmarshal(part, &named) // reads on after a member of another type
 		own := header.Clone()
 		own.Set("webhook-id", named.WebhookID)
 		if named.Traceparent != nil {
 			own.Set("traceparent", *named.Traceparent)
 		}
-		firings[i] = &Firing{WebhookID: named.WebhookID, Body: part, Header: own}
-		if !firings[i].readEnvelope() {
-			return nil, errForeign
+		firing := &Firing{WebhookID: named.WebhookID, Body: part, Header: own}
+		if err == nil && firing.readEnvelope() {
+			firings = append(firings, firing)
+		} else if named.WebhookID != "" {
+			unreadable = append(unreadable, named.WebhookID)
 		}
 	}
-	return firings, nil
+	return firings, unreadable, nil
 }
 
-// answerAll handles the callbacks of a batch one after another, and answers them together.
-func (r *Receiver) answerAll(ctx context.Context, handler Handler, firings []*Firing) Answer {
-	results := make([]string, len(firings))
-	for i, firing := range firings {
-		results[i] = r.answer(ctx, handler, firing).result(firing.WebhookID)
+// answerAll handles the callbacks of a batch one after another, and answers them together with those that can't be read.
+func (r *Receiver) answerAll(ctx context.Context, handler Handler, firings []*Firing, unreadable []string) Answer {
+	var results []string
+	for _, firing := range firings {
+		results = append(results, r.answer(ctx, handler, firing).result(firing.WebhookID))
+	}
+	for _, webhookID := range unreadable {
+		results = append(results, r.foreign(errForeign, webhookID).result(webhookID))
 	}
 	return answer(http.StatusOK, `{"items":[`+strings.Join(results, ",")+`]}`)
 }

@@ -123,11 +123,11 @@ func (r *Receiver) respond(request *http.Request, handler Handler) Answer {
 		return refused(http.StatusServiceUnavailable, "no signature is of this receiver's secrets")
 	}
 	if strings.HasPrefix(signed.webhookID, batchPrefix) {
-		firings, err := readBatch(body, request.Header)
+		firings, unreadable, err := readBatch(body, request.Header)
 		if err != nil {
 			return r.foreign(err, signed.webhookID)
 		}
-		return r.answerAll(request.Context(), handler, firings)
+		return r.answerAll(request.Context(), handler, firings, unreadable)
 	}
 	firing := &Firing{WebhookID: signed.webhookID, Body: body, Header: request.Header}
 	if err := firing.read(signed.timestamp); err != nil {

@@ -3,6 +3,7 @@ package receiver_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -124,5 +125,39 @@ func TestTooLargeAndUnconfigured(t *testing.T) {
 	receiver.New(nil, receiver.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))).Handle(nil).ServeHTTP(answer, request)
 	if answer.Code != http.StatusServiceUnavailable {
 		t.Error(answer.Code)
+	}
+}
+
+func TestAnUnreadableCallbackTakesNoOtherOfItsBatchAlong(t *testing.T) {
+	var items []string
+	for _, id := range []string{"a", "b", "c"} {
+		request := tocsintest.Sign(t, receiver.Firing{TimerID: id, Payload: []byte("1e999")}, secret)
+		body, err := io.ReadAll(request.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, `{"webhookId":"`+request.Header.Get("webhook-id")+`",`+string(body[1:]))
+	}
+	items[1] = strings.Replace(items[1], `"attempt":`, `"attempt":"","later":`, 1)
+	items = append(items, "17")
+	request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"items":[`+strings.Join(items, ",")+`]}`))
+	request.Header.Set("webhook-id", "batch_"+strings.Repeat("0", 32))
+	request.Header.Set("webhook-timestamp", "1")
+	handler := func(_ context.Context, firing *receiver.Firing) (receiver.Answer, error) {
+		return receiver.Fail(strings.Repeat("ä", 201)), nil
+	}
+	answer := httptest.NewRecorder()
+	receiver.NewUnsigned().Handle(receiver.Handler(handler)).ServeHTTP(answer, request)
+	var got struct {
+		Items []struct {
+			Status int
+			Reason string
+		}
+	}
+	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusOK || len(got.Items) != 3 {
+		t.Fatal(err, answer.Code, answer.Body)
+	}
+	if got.Items[0].Reason != strings.Repeat("ä", 199)+"…" || got.Items[1].Status != 422 || got.Items[2].Status != 503 {
+		t.Error(got)
 	}
 }

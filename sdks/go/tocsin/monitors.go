@@ -4,10 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"time"
 )
 
-// errorBytesMax is how much of an error Run reports.
-const errorBytesMax = 2_000
+const (
+	// errorBytesMax is how much of an error Run reports.
+	errorBytesMax = 2_000
+	// reportTimeout bounds how long a server that is not reached delays a job, before it and after it.
+	reportTimeout = 5 * time.Second
+)
 
 // Monitors know when jobs should report, and notify when one does not.
 type Monitors struct{ part }
@@ -99,11 +104,11 @@ func (m *Monitors) HistoryPages(ctx context.Context, query MonitorHistory) iter.
 }
 
 // Run calls the job and reports its beginning and its end, and returns the job's error. A panic is reported as a failure. A report
-// that can't be sent is logged, and changes nothing else. The end is also reported when the context has ended by then.
+// that can't be sent within 5 s is logged, and changes nothing else. Reports are also sent when the context has ended by then.
 func (m *Monitors) Run(ctx context.Context, namespace, id string, job func(context.Context) error) (err error) {
 	m.report(ctx, PingMonitor{Namespace: namespace, ID: id, Event: PingEventStart})
 	end := PingMonitor{Namespace: namespace, ID: id, Event: PingEventFail, Body: "panic"}
-	defer func() { m.report(context.WithoutCancel(ctx), end) }()
+	defer func() { m.report(ctx, end) }()
 	err = job(ctx)
 	if err == nil {
 		end.Event, end.Body = PingEventSuccess, ""
@@ -115,7 +120,9 @@ func (m *Monitors) Run(ctx context.Context, namespace, id string, job func(conte
 }
 
 func (m *Monitors) report(ctx context.Context, ping PingMonitor) {
-	if _, err := m.Ping(ctx, ping); err != nil {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
+	defer cancel()
+	if _, err := m.Ping(limited, ping); err != nil {
 		m.session.logger().Warn("report to monitor not delivered", "namespace", ping.Namespace, "id", ping.ID, "event", ping.Event, "error", err)
 	}
 }

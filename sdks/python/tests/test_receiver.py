@@ -12,7 +12,7 @@ from datetime import datetime
 
 import pytest
 
-from tocsin_client.receiver import Firing, Receiver, done, reschedule_at
+from tocsin_client.receiver import Firing, Receiver, done, fail, reschedule_at
 from tocsin_client.receiver._receiver import BODY_BYTES_MAX
 from tocsin_client.testing import firing, sign
 
@@ -187,3 +187,39 @@ def test_an_event_loop_is_not_blocked(caplog):
 def test_instants_need_a_time_zone():
     with pytest.raises(ValueError, match="time zone"):
         reschedule_at(datetime(2027, 1, 31))
+
+
+def batched(*requests, payloads):
+    """The request of a batch with these callbacks, whose payloads are given as JSON texts."""
+    items = []
+    for request, payload in zip(requests, payloads, strict=True):
+        item = {"webhookId": request.headers["webhook-id"], **json.loads(request.body), "payload": "PAYLOAD"}
+        items.append(json.dumps(item).replace('"PAYLOAD"', payload))
+    headers = {"webhook-id": "batch_" + "0" * 32, "webhook-timestamp": "1"}
+    return headers, f'{{"items": [{", ".join(items)}]}}'.encode()
+
+
+@pytest.mark.parametrize("payload", ["7" * 5_000, "[" * 100_000 + "]" * 100_000])
+def test_a_callback_that_can_not_be_read_takes_no_other_of_its_batch_along(payload):
+    first, second, third = (sign(firing(name, payload={}), SECRET) for name in ("a", "b", "c"))
+    headers, body = batched(first, second, third, payloads=["1", payload, "2"])
+    seen = []
+    response = Receiver(unsigned=True).handle(headers, body, lambda each: seen.append(each.payload) or done())
+    assert seen == [1, 2]
+    results = {each["webhookId"]: each["status"] for each in json.loads(response.body)["items"]}
+    assert results.pop(second.headers["webhook-id"], 503) == 503
+    assert results == {each.headers["webhook-id"]: 200 for each in (first, third)}
+
+
+def test_a_callback_of_a_batch_has_its_part_of_the_request_as_it_arrived():
+    requests = [sign(firing(name, payload={}), SECRET) for name in ("a", "b")]
+    headers, body = batched(*requests, payloads=["1e999", '{"]": "\\"}"}'])
+    seen = []
+    Receiver(unsigned=True).handle(headers, body, lambda each: seen.append(each) or done())
+    assert [each.payload for each in seen] == [float("inf"), {"]": '"}'}]
+    assert b"[" + b", ".join(each.body for each in seen) + b"]" in body and b"1e999" in seen[0].body
+
+
+def test_a_reason_is_sent_as_far_as_it_is_shown():
+    assert json.loads(fail("ä" * 200).body)["reason"] == "ä" * 200
+    assert json.loads(fail("ä" * 201).body)["reason"] == "ä" * 199 + "…"

@@ -27,6 +27,8 @@ import { Pages } from "./pages.js";
 
 /** Characters of an error that `run` reports. */
 const ERROR_CHARS_MAX = 2000;
+/** How long a server that is not reached delays a job, before it and after it. */
+const REPORT_TIMEOUT_MS = 5000;
 
 /** They know when jobs should report, and notify when one does not. */
 export class Monitors {
@@ -98,7 +100,8 @@ export class Monitors {
 
   /**
    * Calls the job and reports its beginning and its end; returns what the job does, and throws what it throws. A report that
-   * can't be sent is logged, and changes nothing else.
+   * can't be sent within 5 s is logged, and changes nothing else. A `signal` of the options does not end reports: what became
+   * of a job that was aborted is reported, too.
    */
   async run<T>(name: MonitorName, job: () => Promise<T> | T, options?: CallOptions): Promise<T> {
     const { namespace, id } = name;
@@ -107,7 +110,7 @@ export class Monitors {
     try {
       result = await job();
     } catch (error) {
-      await this.report({ namespace, id, event: "fail", body: String(error).slice(0, ERROR_CHARS_MAX) }, options);
+      await this.report({ namespace, id, event: "fail", body: textOf(error) }, options);
       throw error;
     }
     await this.report({ namespace, id, event: "success" }, options);
@@ -116,9 +119,16 @@ export class Monitors {
 
   private async report(ping: PingMonitor, options?: CallOptions): Promise<void> {
     try {
-      await this.ping(ping, options);
+      const timeoutMs = Math.min(this.session.limits(options).timeoutMs, REPORT_TIMEOUT_MS);
+      const limited = { ...options, timeoutMs, signal: undefined };
+      await this.ping(ping, limited);
     } catch (error) {
       this.session.warn(`report ${ping.event} to monitor ${ping.namespace}/${ping.id} not delivered: ${String(error)}`);
     }
   }
+}
+
+/** What is reported of an error; through bytes, since no request can contain half of a surrogate pair. */
+function textOf(error: unknown): string {
+  return new TextDecoder().decode(new TextEncoder().encode(String(error).slice(0, ERROR_CHARS_MAX)));
 }

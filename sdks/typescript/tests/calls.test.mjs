@@ -14,6 +14,7 @@ import {
 } from "../dist/errors.js";
 import { Client } from "../dist/index.js";
 import { Keys } from "../dist/keys.js";
+import { Monitors } from "../dist/monitors.js";
 import { Namespaces } from "../dist/namespaces.js";
 import { rescheduleAt } from "../dist/receiver/index.js";
 import { Timers } from "../dist/timers.js";
@@ -325,4 +326,31 @@ test("a key whose revocation was answered to nobody is revoked", async () => {
   await new Keys(lost.session).revoke({ keyId: "k" });
   const unknown = session([refusal("KEY_NOT_FOUND", 404)]);
   await assert.rejects(new Keys(unknown.session).revoke({ keyId: "k" }), KeyNotFound);
+});
+
+test("a server that is not reached delays a monitored job for seconds only", async () => {
+  const { session: shared, clock } = session([REFUSED]);
+  const started = clock.ms;
+  const delays = [];
+  await new Monitors(shared).run({ namespace: "n", id: "m" }, () => delays.push(clock.ms - started));
+  delays.push(clock.ms - started);
+  assert.ok(delays[0] > 0 && delays[0] <= 5_000 && delays[1] <= 10_000, String(delays));
+});
+
+test("what became of a monitored job that was aborted is reported", async () => {
+  const { session: shared, sent } = session([refusal("MONITOR_NOT_FOUND", 404)]);
+  const controller = new AbortController();
+  const job = () => {
+    controller.abort(new Error("half \ud83d"));
+    controller.signal.throwIfAborted();
+  };
+  const { signal } = controller;
+  await assert.rejects(new Monitors(shared).run({ namespace: "n", id: "m" }, job, { signal }), /half/);
+  assert.deepEqual(
+    sent.map((each) => [each.body.event, each.body.body]),
+    [
+      ["start", undefined],
+      ["fail", "Error: half \ufffd"],
+    ],
+  );
 });

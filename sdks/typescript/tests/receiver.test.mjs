@@ -249,3 +249,40 @@ test("a connection whose transaction can't be ended does not go back to the pool
   );
   assert.deepEqual(released, [true]);
 });
+
+test("a callback that can't be read takes no other of its batch along", async () => {
+  const items = [];
+  for (const [timerId, payload] of [
+    ["a", "1e999"],
+    ["b", "{}"],
+    ["c", '"]}\\"["'],
+  ]) {
+    const { headers, body } = await sign(firing({ timerId, payload: "PAYLOAD" }), SECRET);
+    const own = body.replace('"PAYLOAD"', payload);
+    items.push(
+      `{"webhookId":"${headers["webhook-id"]}",${(timerId === "b" ? own.replace("attempt", "x") : own).slice(1)}`,
+    );
+  }
+  const headers = { "webhook-id": `batch_${"0".repeat(32)}`, "webhook-timestamp": "1" };
+  const body = new TextEncoder().encode(`{"items":[${items.join(",")}]}`);
+  const seen = [];
+  const handler = (each) => {
+    seen.push(each);
+    return done();
+  };
+  const answer = await made({ unsigned: true }).handle(headers, body, handler);
+  assert.deepEqual(
+    JSON.parse(answer.body).items.map((each) => each.status),
+    [200, 200, 503],
+  );
+  assert.deepEqual(
+    seen.map((each) => each.payload),
+    [Number.POSITIVE_INFINITY, ']}"['],
+  );
+  assert.equal(new TextDecoder().decode(seen[0].body), items[0]);
+});
+
+test("a reason is sent as far as it is shown", () => {
+  assert.equal(JSON.parse(fail("😀".repeat(200)).body).reason, "😀".repeat(200));
+  assert.equal(JSON.parse(fail("😀".repeat(201)).body).reason, `${"😀".repeat(199)}…`);
+});

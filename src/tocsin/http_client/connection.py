@@ -76,6 +76,7 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_body",
         "_body_bytes",
+        "_body_bytes_max",
         "_cache",
         "_complete",
         "_ends_with_connection",
@@ -111,6 +112,7 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._used = False
         self._wants_headers = False
+        self._body_bytes_max = limits.response_body_bytes_max
         self.destination = destination
         self.request: RequestInFlight | None = None
         self.idle_since_ns = 0
@@ -140,6 +142,7 @@ class Connection(asyncio.Protocol):
         assert self.request is None and self._transport is not None
         self.request = request
         self._wants_headers = request.wants_headers
+        self._body_bytes_max = self._limits.body_bytes_max(request.items)
         request.connection = self
         if request.sent_at is None:
             request.sent_at = now_us
@@ -179,7 +182,7 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             problem = f"the response is not HTTP/1.1: {error}"
         limits = self._limits
-        if self._body_bytes > limits.response_body_bytes_max:
+        if self._body_bytes > self._body_bytes_max:
             self._settle(request, self._answer(request), False)
         elif self._raw_bytes - self._body_bytes > limits.response_head_bytes_max + _CHUNK_OVERHEAD * self._body_bytes:
             self._settle(request, NoResponse("BAD_RESPONSE", "the response's headers exceed the size limit"), False)
@@ -246,7 +249,7 @@ class Connection(asyncio.Protocol):
         """Keeps the body within the limit."""
         if self._complete:
             self._extra = True
-        elif self._body_bytes <= self._limits.response_body_bytes_max:
+        elif self._body_bytes <= self._body_bytes_max:
             self._body.append(body)
             self._body_bytes += len(body)
 
@@ -273,11 +276,10 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, request: RequestInFlight) -> Response | Reply:
         body = b"".join(self._body)
-        response_body_bytes_max = self._limits.response_body_bytes_max
-        truncated = len(body) > response_body_bytes_max
+        truncated = len(body) > self._body_bytes_max
         if request.wants_headers:
-            return Reply(self._status, tuple(self._headers), body[:response_body_bytes_max], truncated)
-        return Response(self._status, body[:response_body_bytes_max], self._retry_after, truncated)
+            return Reply(self._status, tuple(self._headers), body[: self._body_bytes_max], truncated)
+        return Response(self._status, body[: self._body_bytes_max], self._retry_after, truncated)
 
 
 #: Allowed bytes of framing per byte of body: a chunk of one byte takes five, extensions a few more.

@@ -95,7 +95,8 @@ class HttpCaller:
             self._refuse(done, Exchange(_invalid(error), None, 0))
             return
         head_only = invocation.method == "HEAD"
-        self._begin(self._timers, RequestInFlight(target.origin, data, head_only, invocation.timeout_us, done))
+        items = 1 if invocation.items is None else len(invocation.items)
+        self._begin(self._timers, RequestInFlight(target.origin, data, head_only, invocation.timeout_us, done, items))
 
     def send(self, request: Request, done: Callable[[Result], None]) -> None:
         """Sends a service call's request; `done` gets the result, never from inside this call."""

@@ -33,6 +33,7 @@ class RequestInFlight:
         "done",
         "finished",
         "head_only",
+        "items",
         "origin",
         "replayed",
         "sent_at",
@@ -55,11 +56,14 @@ class RequestInFlight:
         head_only: bool,
         timeout_us: int,
         done: Callable[[Any], None],
+        items: int = 1,
     ) -> None:
         self.origin = origin
         self.data = data
         #: The response to a HEAD request has no body, even if its headers declare one.
         self.head_only = head_only
+        #: How many callbacks the response answers.
+        self.items = items
         self.started_ns = started_ns = time.monotonic_ns()
         self.timeout_ns = timeout_us * 1_000
         self.deadline_ns = started_ns + self.timeout_ns

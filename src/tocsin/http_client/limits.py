@@ -32,7 +32,8 @@ class CallbackLimits:
     )
     response_body_bytes_max: int = setting(
         128 * 1024,
-        "Bytes of a response's body that are read; a longer body is cut and its connection closed. Keep it above "
+        "Bytes of a response's body that are read, for each timer of a batch, up to 4 MiB together; a longer body is cut "
+        "and its connection closed. Keep it above "
         "`payload_bytes_max`, for responses that reschedule. Higher values take more memory for each callback "
         "in flight.",
     )
@@ -58,6 +59,9 @@ class CallbackLimits:
     reuse_idle_max_us: int = 1 * SECOND
     #: Headers of a service's response that are reported; further ones are left out.
     response_headers_max: int = 128
+    #: Bytes of the body of a response to a batch, which may have `response_body_bytes_max` for each of its timers. 500
+    #: results with reasons of failures take less than one megabyte, and payloads as long as the request's another one.
+    batch_response_bytes_max: int = 4 * 1024 * 1024
     #: Bytes of a response besides its body (head, interim responses, trailers); a longer response is malformed.
     response_head_bytes_max: int = 32 * 1024
     #: A timer's own headers that are sent with a callback; with `headers_max`, the lower of the two counts.
@@ -77,3 +81,8 @@ class CallbackLimits:
     response_cache_entries_max: int = 1_024
     #: Bytes, head included, of a response that the cache takes; longer ones are always parsed.
     response_cache_entry_bytes_max: int = 1_024
+
+    def body_bytes_max(self, items: int) -> int:
+        """How many bytes of a response's body are read, by the number of callbacks that it answers."""
+        of_one = self.response_body_bytes_max
+        return max(of_one, min(items * of_one, self.batch_response_bytes_max))

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from callback_receivers import OK, Peer, answer_with, keep_answering
+from callback_receivers import OK, Peer, an_invocation, answer_with, keep_answering
 
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.model.answer import NoResponse, Response
@@ -264,3 +264,20 @@ async def test_destinations(client_with: Any) -> None:
     assert destination("http://127.1:80/") == "http://127.0.0.1:80"
     assert destination("http://[::1]/") == "http://[::1]:80"
     assert destination("nonsense") == "invalid:"
+
+
+@pytest.mark.parametrize(("items", "bytes_read"), [(1, 8), (3, 24), (4, 30), (100, 30)])
+async def test_the_response_to_a_batch_may_be_longer(
+    items: int, bytes_read: int, receive: Any, client_with: Any
+) -> None:
+    receiver = await receive(answer_with(b"HTTP/1.1 200 OK\r\ncontent-length: 40\r\n\r\n" + b"x" * 40))
+    client = client_with(limits=CallbackLimits(response_body_bytes_max=8, batch_response_bytes_max=30))
+    exchange = await client.call(receiver.url, items=(an_invocation(receiver.url),) * items)
+    assert exchange.outcome == Response(200, b"x" * bytes_read, truncated=True)
+
+
+async def test_the_whole_response_to_a_batch_is_read(receive: Any, client: Any) -> None:
+    body = b"x" * (LIMITS.response_body_bytes_max + 1)
+    receiver = await receive(answer_with(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)))
+    exchange = await client.call(receiver.url, items=(an_invocation(receiver.url),) * 2)
+    assert exchange.outcome == Response(200, body)

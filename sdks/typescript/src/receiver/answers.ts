@@ -3,6 +3,9 @@
 import { encodeJson } from "../core/bodies.js";
 import { type DurationLike, type InstantLike, toInstant, toMicroseconds } from "../values.js";
 
+/** As much of a response as the server shows; longer reasons would only make responses of batches long. */
+const REASON_CHARS_MAX = 200;
+
 /** The HTTP response that a callback gets. Make one with `done`, `rescheduleAt`, `retry` or `fail`. */
 export class Answer {
   constructor(
@@ -38,9 +41,11 @@ export function retry(after?: DurationLike): Answer {
   return new Answer(503, { "retry-after": String(Math.ceil(toMicroseconds(after) / 1_000_000)) }, "");
 }
 
-/** The work can never be done: the timer fails, without another attempt. */
+/** The work can never be done: the timer fails, without another attempt. 200 characters of the reason are sent. */
 export function fail(reason: string): Answer {
-  return json(422, { ok: false, reason });
+  const chars = [...reason]; // which are not parted, as pairs of surrogates would be
+  const sent = chars.length > REASON_CHARS_MAX ? `${chars.slice(0, REASON_CHARS_MAX - 1).join("")}…` : reason;
+  return json(422, { ok: false, reason: sent });
 }
 
 /** A request that is not taken as a callback. */

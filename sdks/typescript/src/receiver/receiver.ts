@@ -60,6 +60,9 @@ export class Receiver {
   async handle<Payload>(headers: HeadersLike, body: Uint8Array, handler: Handler<Payload>): Promise<Answer> {
     const verified = await this.verify(headers, body);
     if (verified instanceof Batch) {
+      for (const webhookId of verified.unreadable) {
+        this.warn(`tocsin: callback ${webhookId} of a batch refused: it is not of the timer that its webhookId names`);
+      }
       const answers: Answer[] = [];
       for (const firing of verified.firings) {
         answers.push(await this.answer(firing, handler));

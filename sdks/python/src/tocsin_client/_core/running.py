@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tocsin_client._core import flows
@@ -15,6 +16,8 @@ from tocsin_client._generated.models import PingMonitor
 _LOG = logging.getLogger("tocsin_client.monitors")
 #: Characters of an error that are reported.
 _ERROR_CHARS_MAX = 2_000
+#: How long a server that is not reached delays a job, before it and after it.
+_TIMEOUT_S = 5.0
 
 
 def report(
@@ -23,16 +26,22 @@ def report(
     read: Callable[[Mapping[str, Any]], Any],
     ping: PingMonitor,
 ) -> Steps[None]:
-    """Sends a report. One that can't be sent is logged: the job goes on."""
+    """Sends a report. One that can't be sent in time is logged: the job goes on."""
+    limited = replace(options, timeout_s=min(options.timeout_s, _TIMEOUT_S))
     try:
-        yield from flows.ask(session, "pingMonitor", read, ping.to_json(), options=options)
+        yield from flows.ask(session, "pingMonitor", read, ping.to_json(), options=limited)
     except TocsinError as error:
         _LOG.warning("report %s to monitor %s/%s not delivered: %s", ping.event, ping.namespace, ping.id, error)
 
 
 def ending(namespace: str, monitor_id: str, error: BaseException | None) -> PingMonitor:
-    """The report of a job that has ended, with its error if it failed."""
-    if error is None:
+    """The report of a job that has ended, with its error if it failed. `sys.exit` counts as it does for a process."""
+    if error is None or (isinstance(error, SystemExit) and error.code is None):
         return PingMonitor(namespace=namespace, id=monitor_id, event="success")
+    if isinstance(error, SystemExit) and isinstance(error.code, int):
+        code = error.code & 0xFF  # what the system keeps of it
+        return PingMonitor(namespace=namespace, id=monitor_id, event="fail" if code else "success", exit_code=code)
     words = f"{type(error).__name__}: {error}"[:_ERROR_CHARS_MAX]
+    # Names of files may have what is not text: `os.fsdecode` keeps it as lone surrogates, which no request can contain.
+    words = words.encode(errors="replace").decode()
     return PingMonitor(namespace=namespace, id=monitor_id, event="fail", body=words)

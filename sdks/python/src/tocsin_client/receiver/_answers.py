@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from tocsin_client._error_bases import InvalidArgument
 from tocsin_client._values import UNSET, Duration, Instant, JsonValue, Unset, encode, instant_text, seconds_of
 
+#: As much of a response as the server shows; longer reasons would only make responses of batches long.
+_REASON_CHARS_MAX = 200
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -61,7 +64,9 @@ def retry(after: Duration | None = None) -> Answer:
 
 
 def fail(reason: str) -> Answer:
-    """The work can never be done: the timer fails, without another attempt."""
+    """The work can never be done: the timer fails, without another attempt. 200 characters of the reason are sent."""
+    if len(reason) > _REASON_CHARS_MAX:
+        reason = reason[: _REASON_CHARS_MAX - 1] + "…"
     return _json(422, {"ok": False, "reason": reason})
 
 

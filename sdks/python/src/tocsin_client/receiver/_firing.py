@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from tocsin_client._core.ids import schedule_uuid, timer_uuid
-from tocsin_client._values import encode, parse_instant
+from tocsin_client._values import parse_instant
 
 _WEBHOOK_ID = re.compile(r"msg_([0-9a-f]{32})_", re.ASCII)
 _TIMESTAMP = re.compile(r"[0-9]{1,12}", re.ASCII)
@@ -50,15 +50,15 @@ class Firing:
         return self.headers.get("traceparent")
 
     @classmethod
-    def of_item(cls, headers: Mapping[str, str], item: dict[str, Any]) -> Firing:
+    def of_item(cls, headers: Mapping[str, str], webhook_id: str, body: bytes) -> Firing:
         """Reads one callback of a verified batch. ValueError: it is not the one that its `webhookId` names."""
-        own = {"webhook-id": item["webhookId"]}
-        if "traceparent" in item:
-            own["traceparent"] = item["traceparent"]
-        envelope = _envelope(item)
-        if envelope is None or not _is_of(item["webhookId"], envelope["namespace"], envelope["timerId"]):
+        own = {"webhook-id": webhook_id}
+        envelope = _envelope_of(body)
+        if envelope is None or not _is_of(webhook_id, envelope["namespace"], envelope["timerId"]):
             raise ValueError("a callback of the batch is not of the timer that its webhookId names")
-        return cls._of(envelope, item["webhookId"], encode(item), {**headers, **own})
+        if isinstance(envelope.get("traceparent"), str):
+            own["traceparent"] = envelope["traceparent"]
+        return cls._of(envelope, webhook_id, body, {**headers, **own})
 
     @classmethod
     def _of(cls, envelope: dict[str, Any], webhook_id: str, body: bytes, headers: Mapping[str, str]) -> Firing:

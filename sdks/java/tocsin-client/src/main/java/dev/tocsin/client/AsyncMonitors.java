@@ -15,6 +15,8 @@ import dev.tocsin.client.model.MonitorRotated;
 import dev.tocsin.client.model.PingEvent;
 import dev.tocsin.client.model.PingMonitor;
 import dev.tocsin.client.model.PutMonitor;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.function.Supplier;
@@ -24,6 +26,8 @@ public final class AsyncMonitors {
     private static final System.Logger LOG = System.getLogger("dev.tocsin.client");
     /** Characters of an error that are reported. */
     private static final int ERROR_CHARS_MAX = 2_000;
+    /** How long a server that is not reached delays a job, before it and after it. */
+    static final Duration REPORT_TIMEOUT = Duration.ofSeconds(5);
 
     private final Steps steps;
 
@@ -140,7 +144,8 @@ public final class AsyncMonitors {
     }
 
     /**
-     * Calls the job and reports its beginning and its end. A report that can't be sent is logged, and changes nothing else.
+     * Calls the job and reports its beginning and its end. A report that can't be sent within 5 s is logged, and changes
+     * nothing else.
      *
      * @param namespace the monitor's namespace
      * @param id its id
@@ -172,11 +177,22 @@ public final class AsyncMonitors {
             return report(ping.event(PingEvent.SUCCESS));
         }
         String words = failure.toString();
-        return report(ping.event(PingEvent.FAIL).body(words.substring(0, Math.min(words.length(), ERROR_CHARS_MAX))));
+        String cut = words.substring(0, Math.min(words.length(), ERROR_CHARS_MAX));
+        // Through bytes: no request can contain half of a surrogate pair.
+        return report(ping.event(PingEvent.FAIL).body(new String(cut.getBytes(StandardCharsets.UTF_8), StandardCharsets.UTF_8)));
     }
 
     private CompletableFuture<Void> report(PingMonitor ping) {
-        return ping(ping).handle((monitor, failure) -> {
+        Options options = steps.options();
+        Duration timeout = options.timeout().compareTo(REPORT_TIMEOUT) < 0 ? options.timeout() : REPORT_TIMEOUT;
+        Steps limited = new Steps(steps.session(), new Options(timeout, options.retries()), steps.blocking());
+        CompletableFuture<Monitor> sent;
+        try {
+            sent = new AsyncMonitors(limited).ping(ping);
+        } catch (RuntimeException refused) {
+            sent = CompletableFuture.failedFuture(refused);
+        }
+        return sent.handle((monitor, failure) -> {
             if (failure != null) {
                 String name = ping.namespace() + "/" + ping.id();
                 LOG.log(System.Logger.Level.WARNING, "report to monitor " + name + " not delivered: " + failure);

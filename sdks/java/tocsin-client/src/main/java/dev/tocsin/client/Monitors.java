@@ -11,9 +11,13 @@ import dev.tocsin.client.model.MonitorRotated;
 import dev.tocsin.client.model.PingMonitor;
 import dev.tocsin.client.model.PutMonitor;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Supplier;
 
 /** They know when jobs should report, and notify when one does not. */
 public final class Monitors {
+    private static final System.Logger LOG = System.getLogger("dev.tocsin.client");
+
     private final AsyncMonitors async;
 
     Monitors(AsyncMonitors async) {
@@ -122,7 +126,8 @@ public final class Monitors {
     }
 
     /**
-     * Calls the job and reports its beginning and its end. A report that can't be sent is logged, and changes nothing else.
+     * Calls the job and reports its beginning and its end. A report that can't be sent within 5 s is logged, and changes
+     * nothing else; an interrupt of the thread does not end it, and is the job's to see.
      *
      * @param namespace the monitor's namespace
      * @param id its id
@@ -132,15 +137,30 @@ public final class Monitors {
      * @throws Exception what the job throws, which is reported as a failure
      */
     public <T> T run(String namespace, String id, Callable<T> job) throws Exception {
-        Run.join(async.started(namespace, id));
+        reported(() -> async.started(namespace, id));
         T result;
         try {
             result = job.call();
         } catch (Throwable failure) {
-            Run.join(async.ended(namespace, id, failure));
+            reported(() -> async.ended(namespace, id, failure));
             throw failure;
         }
-        Run.join(async.ended(namespace, id, null));
+        reported(() -> async.ended(namespace, id, null));
         return result;
+    }
+
+    /** Sends a report whether or not the thread is interrupted, which it is afterwards as it was before. Never throws. */
+    private static void reported(Supplier<CompletableFuture<Void>> report) {
+        boolean interrupted = Thread.interrupted();
+        try {
+            Run.join(report.get());
+        } catch (RuntimeException failed) {
+            // An interrupt that came meanwhile ends the report: who stops a thread does not wait for a server.
+            LOG.log(System.Logger.Level.WARNING, "report to monitor not delivered", failed);
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
     }
 }

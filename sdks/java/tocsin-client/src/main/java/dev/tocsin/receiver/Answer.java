@@ -16,6 +16,9 @@ import java.util.Map;
  * @param body text in UTF-8
  */
 public record Answer(int status, Map<String, String> headers, String body) {
+    /** As much of a response as the server shows; longer reasons would only make responses of batches long. */
+    private static final int REASON_CHARS_MAX = 200;
+
     /**
      * The work is done: the timer is completed.
      *
@@ -72,11 +75,13 @@ public record Answer(int status, Map<String, String> headers, String body) {
     /**
      * The work can never be done: the timer fails, without another attempt.
      *
-     * @param reason shown with the timer
+     * @param reason shown with the timer; 200 characters of it are sent
      * @return 422
      */
     public static Answer fail(String reason) {
-        return json(422, Json.object().with("ok", false).with("reason", reason));
+        boolean isLong = reason.codePointCount(0, reason.length()) > REASON_CHARS_MAX;
+        String sent = isLong ? reason.substring(0, reason.offsetByCodePoints(0, REASON_CHARS_MAX - 1)) + "…" : reason;
+        return json(422, Json.object().with("ok", false).with("reason", sent));
     }
 
     /**

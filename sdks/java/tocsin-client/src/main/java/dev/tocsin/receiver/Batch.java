@@ -23,27 +23,88 @@ final class Batch {
         return headers.getOrDefault("webhook-id", "").startsWith(PREFIX);
     }
 
-    /** Reads a verified request. Empty: it is no batch, or one of its callbacks is not of the timer that its id names. */
-    static Optional<List<Firing>> read(Map<String, String> headers, byte[] body) {
-        List<Firing> firings = new ArrayList<>();
+    /**
+     * What is read of a batch.
+     *
+     * @param firings of the callbacks that can be read
+     * @param unreadable the webhook-id of each other, which is answered 503; without one there is nothing to answer
+     */
+    record Read(List<Firing> firings, List<String> unreadable) {}
+
+    /** Reads a verified request. Empty: it is no batch. */
+    static Optional<Read> read(Map<String, String> headers, byte[] body) {
+        Optional<List<String>> items;
         try {
-            Json batch = Json.parse(StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(body)).toString());
-            for (Json item : batch.get("items").asList()) {
-                Map<String, String> named = new HashMap<>(headers);
-                named.put("webhook-id", item.get("webhookId").asString());
-                if (item.has("traceparent")) {
-                    named.put("traceparent", item.get("traceparent").asString());
-                }
-                Optional<Firing> firing = Firing.item(named, item.toString().getBytes(StandardCharsets.UTF_8));
-                if (firing.isEmpty()) {
-                    return Optional.empty();
-                }
-                firings.add(firing.get());
-            }
-        } catch (JsonException | CharacterCodingException foreign) {
+            items = items(StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(body)).toString());
+        } catch (CharacterCodingException foreign) {
             return Optional.empty();
         }
-        return Optional.of(firings);
+        return items.map(texts -> {
+            Read read = new Read(new ArrayList<>(), new ArrayList<>());
+            texts.forEach(text -> add(read, headers, text));
+            return read;
+        });
+    }
+
+    private static void add(Read read, Map<String, String> headers, String text) {
+        Map<String, String> named = new HashMap<>(headers);
+        String webhookId;
+        try {
+            Json item = Json.parse(text);
+            webhookId = item.get("webhookId").asString();
+            if (item.has("traceparent")) {
+                named.put("traceparent", item.get("traceparent").asString());
+            }
+        } catch (JsonException foreign) {
+            return;
+        }
+        named.put("webhook-id", webhookId);
+        Firing.item(named, text.getBytes(StandardCharsets.UTF_8)).ifPresentOrElse(
+                read.firings::add, () -> read.unreadable.add(webhookId));
+    }
+
+    /**
+     * The JSON texts of the items. They are separated without being read, so that one that can't be read takes no other along.
+     * Empty: there is no such list.
+     */
+    private static Optional<List<String>> items(String text) {
+        List<String> items = new ArrayList<>();
+        int depth = 0;
+        int begin = 0;
+        String member = "";
+        boolean within = false;
+        boolean found = false;
+        for (int at = 0; at < text.length(); at++) {
+            char each = text.charAt(at);
+            if (each == '"') {
+                int end = endOfString(text, at);
+                member = depth == 1 ? text.substring(at + 1, Math.min(end, text.length())) : member;
+                at = end;
+            } else if (each == '[' || each == '{') {
+                depth++;
+                if (depth == 2) {
+                    within = each == '[' && member.equals("items");
+                    found |= within;
+                } else if (depth == 3) {
+                    begin = at;
+                }
+            } else if (each == ']' || each == '}') {
+                if (depth == 3 && within) {
+                    items.add(text.substring(begin, at + 1));
+                }
+                depth--;
+            }
+        }
+        return found && depth == 0 ? Optional.of(items) : Optional.empty();
+    }
+
+    /** Where the string that begins there has its closing quote. */
+    private static int endOfString(String text, int begin) {
+        int at = begin + 1;
+        while (at < text.length() && text.charAt(at) != '"') {
+            at += text.charAt(at) == '\\' ? 2 : 1;
+        }
+        return at;
     }
 
     /** The response with these results. */
@@ -52,11 +113,11 @@ final class Batch {
     }
 
     /** The answer as that of one timer. */
-    static String result(Firing firing, Answer answer) {
+    static String result(String webhookId, Answer answer) {
         String after = answer.headers().get("retry-after");
         String body = JSON_TYPE.equals(answer.headers().get("content-type")) ? answer.body().strip() : "{}";
         String members = body.substring(1, body.length() - 1);
-        return "{\"webhookId\":" + Json.of(firing.webhookId()) + ",\"status\":" + answer.status()
+        return "{\"webhookId\":" + Json.of(webhookId) + ",\"status\":" + answer.status()
                 + (after == null ? "" : ",\"retryAfter\":" + after) + (members.isEmpty() ? "" : "," + members) + "}";
     }
 }

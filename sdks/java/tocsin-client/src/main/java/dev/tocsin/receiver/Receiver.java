@@ -3,6 +3,7 @@ package dev.tocsin.receiver;
 import java.lang.System.Logger;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
@@ -86,7 +87,7 @@ public final class Receiver {
     }
 
     /**
-     * The response to a request. An exception of the handler is logged, and answered 500: the server calls again. The callbacks
+     * The response to a request. An exception or error of the handler is logged, and answered 500: the server calls again. The callbacks
      * of a batch are handled one after another, and answered together.
      *
      * @param headers of the request
@@ -110,18 +111,23 @@ public final class Receiver {
     }
 
     private static Answer handled(Map<String, String> headers, byte[] body, Handler handler) {
-        boolean isBatch = Batch.is(headers);
-        Optional<List<Firing>> read = isBatch ? Batch.read(headers, body) : Firing.read(headers, body).map(List::of);
-        if (read.isEmpty()) {
-            LOG.log(Logger.Level.WARNING, "callback " + headers.get("webhook-id")
-                    + " refused: its body or headers are not those of the timer that its webhook-id names");
-            return Answer.refused(503, "the request is not the callback that its webhook-id names");
-        }
-        if (isBatch) {
-            return Batch.response(
-                    read.get().stream().map(each -> Batch.result(each, answer(each, handler))).toList());
-        }
-        return answer(read.get().get(0), handler);
+        Optional<Answer> answer = Batch.is(headers)
+                ? Batch.read(headers, body).map(batch -> answerAll(batch, handler))
+                : Firing.read(headers, body).map(firing -> answer(firing, handler));
+        return answer.orElseGet(() -> foreign(headers.get("webhook-id")));
+    }
+
+    private static Answer answerAll(Batch.Read batch, Handler handler) {
+        List<String> results = new ArrayList<>();
+        batch.firings().forEach(each -> results.add(Batch.result(each.webhookId(), answer(each, handler))));
+        batch.unreadable().forEach(each -> results.add(Batch.result(each, foreign(each))));
+        return Batch.response(results);
+    }
+
+    private static Answer foreign(@Nullable String webhookId) {
+        LOG.log(Logger.Level.WARNING, "callback " + webhookId
+                + " refused: its body or headers are not those of the timer that its webhook-id names");
+        return Answer.refused(503, "the request is not the callback that its webhook-id names");
     }
 
     private static Answer answer(Firing firing, Handler handler) {
@@ -129,13 +135,22 @@ public final class Receiver {
             Answer answer = handler.handle(firing);
             return Objects.requireNonNull(answer,
                     "the handler returned null; return done(), rescheduleAt(), retry() or fail()");
-        } catch (Exception failed) {
+        } catch (VirtualMachineError failed) {
+            if (failed instanceof StackOverflowError) {
+                return crashed(firing, failed); // the handler's own
+            }
+            throw failed;
+        } catch (Throwable failed) { // of a batch, the others are answered in any case
             if (failed instanceof InterruptedException) {
                 Thread.currentThread().interrupt();
             }
-            LOG.log(Logger.Level.ERROR, "handler failed for " + firing.webhookId() + ", timer " + firing.timerId(), failed);
-            return Answer.refused(500, "the handler failed; the receiver's log has the reason");
+            return crashed(firing, failed);
         }
+    }
+
+    private static Answer crashed(Firing firing, Throwable failed) {
+        LOG.log(Logger.Level.ERROR, "handler failed for " + firing.webhookId() + ", timer " + firing.timerId(), failed);
+        return Answer.refused(500, "the handler failed; the receiver's log has the reason");
     }
 
     /** Why the request is not verified. What a mended configuration would accept is 503: after a 401 the timer fails. */

@@ -1,0 +1,41 @@
+package tocsin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+)
+
+func TestAReportDelaysAMonitoredJobForAShortTimeOnly(t *testing.T) {
+	client, _ := served(t, 404)
+	send, reports := client.session.send, 0
+	client.session.send = func(request *http.Request) (*http.Response, error) {
+		reports++
+		if ends, limited := request.Context().Deadline(); !limited || time.Until(ends) > reportTimeout {
+			t.Error("the report may take until", ends)
+		}
+		return send(request)
+	}
+	broken := errors.New("broken")
+	if err := client.Monitors.Run(context.Background(), "n", "m", func(context.Context) error { return broken }); err != broken {
+		t.Error(err)
+	}
+	if reports != 2 {
+		t.Error(reports, "reports")
+	}
+}
+
+func TestTheEndOfAMonitoredJobIsReportedAfterItsContext(t *testing.T) {
+	client, requests := served(t, 200)
+	ctx, cancel := context.WithCancel(context.Background())
+	err := client.Monitors.Run(ctx, "n", "m", func(context.Context) error {
+		cancel()
+		return ctx.Err()
+	})
+	if !errors.Is(err, context.Canceled) || len(requests.bodies) != 2 ||
+		requests.bodies[1] != `{"namespace":"n","id":"m","event":"fail","body":"context canceled"}` {
+		t.Error(err, requests.bodies)
+	}
+}
