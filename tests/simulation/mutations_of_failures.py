@@ -22,7 +22,7 @@ MUTATIONS = [
             to="""
             late = self._window.__dict__.setdefault("late_failures", [])
             self._batch.store.failures += late
-            late[:] = [kept]
+            late[:] = [failure_row(uuid, generation, ended, failed_at, self._failure_retention_us)]
             """,
         ),
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .mutation import Mutation, mutation
-from .mutation_operators import Edit, always, never, rewrite
+from .mutation_operators import Edit, always, never, replace, rewrite
 
 _MONITORING = "tocsin.timers.engine.monitoring:"
 _TENURES = "tocsin.timers.engine.tenures:Tenures."
@@ -35,6 +35,21 @@ MUTATIONS = [
         "an interval is not extended by a lost report",
         never(_MONITORING + "_moved", "lossy and definition.every_us is not None"),
         caught_by=_TESTS + "test_by_an_interval_a_lost_report_is_followed_by_another_within_it",
+    ),
+    _monitored(
+        "outages that overlap are summed",
+        replace(_MONITORING + "_moved", "max(each.from_us, until)", by="max(each.from_us, begin)"),
+        caught_by=_TESTS + "test_outages_that_overlap_count_once",
+    ),
+    _monitored(
+        "the instants of an outage are excused one by one",
+        always(_MONITORING + "_excused", "last == first"),
+        caught_by=_TESTS + "test_instants_of_a_long_outage_are_excused_at_once",
+    ),
+    _monitored(
+        "a claim is not recorded by the next heartbeat",
+        never(_TENURES + "keep", "self._changes != self._written_changes"),
+        caught_by=_TENURES_TESTS + "test_owner_that_dies_soon_after_its_claim_is_known_to_have_worked",
     ),
     _monitored(
         "the outage before a claim is unknown",

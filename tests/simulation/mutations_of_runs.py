@@ -32,7 +32,7 @@ MUTATIONS = [
         ),
     ),
     _simulated(
-        "a run is forgotten when a client moves its timer", leave_out(ASSEMBLY + "_update", "run", in_="self._write")
+        "a run is forgotten when a client moves its timer", leave_out(ASSEMBLY + "_update", "run", in_="self.write")
     ),
     _simulated("a run that is not rescheduled counts as rescheduled", drop(RUNS + "attempted_run", "after.attempts")),
     _simulated(
@@ -40,9 +40,9 @@ MUTATIONS = [
         rewrite(RUNS + "attempted_run", "after.attempts", to="if after.attempts:\n    return None"),
         caught_by="tests/unit/test_runs.py::test_plain_create_keeps_the_run_of_a_retry_that_is_not_in_memory",
     ),
-    _simulated("an end is not reported to its hook", drop(ASSEMBLY + "_notify", "self._write")),
+    _simulated("an end is not reported to its hook", drop(ASSEMBLY + "notify", "self.write")),
     _simulated(
-        "a notification is written apart from what it reports", drop(ASSEMBLY + "_notify", "batch.store.together")
+        "a notification is written apart from what it reports", drop(ASSEMBLY + "notify", "batch.store.together")
     ),
     _simulated(
         "a notification is deleted by the range of its own batch",

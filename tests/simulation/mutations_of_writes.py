@@ -14,7 +14,7 @@ _DAMAGED = "tests/unit/test_damaged_rows.py::"
 
 
 #: A retry is written whatever has become of its timer.
-_WRITES_EVERY_RETRY = "return self._write(Row((op.execute_at, uuid), op.generation, op.timer, 0))"
+_WRITES_EVERY_RETRY = "return self.write(Row((op.execute_at, uuid), op.generation, op.timer, 0))"
 
 MUTATIONS = [
     # batches
@@ -145,12 +145,7 @@ MUTATIONS = [
         15,
         rewrite(WINDOW + "loaded", "self.awaiting_write", to="self.finished[uuid] = Finished(row, row.timer, 0)"),
     ),
-    mutation(
-        "a truncation keeps the load",
-        13,
-        drop(WINDOW + "truncate", "_load"),
-        drop(WINDOW + "truncate", "_changed_since_load"),
-    ),
+    mutation("a truncation keeps the load", 13, drop(WINDOW + "truncate", "_load")),
     mutation("a truncation keeps the horizon", 13, drop(WINDOW + "truncate", "self.horizon")),
     # generations and operations
     mutation("a result decides whatever the generation", 10, never(WINDOW + "answered", "attempt.superseded")),
@@ -265,8 +260,14 @@ MUTATIONS = [
         11,
         replace(WINDOW + "first_unfinished", "self._attempts.first_key()", by="self._waiting.first_key()"),
     ),
-    mutation("the delete watermark passes superseded results", 11, drop(WINDOW + "first_unfinished", "waiting.key")),
-    mutation("the delete watermark passes retrying timers", 11, drop(WINDOW + "first_unfinished", "row.key")),
+    mutation(
+        "the delete watermark passes superseded results",
+        11,
+        rewrite(WINDOW + "first_unfinished", "self.awaiting_write", to="waiting = ()"),
+    ),
+    mutation(
+        "the delete watermark passes retrying timers", 11, drop(WINDOW + "first_unfinished", "min(limit, row.key)")
+    ),
     mutation("the delete watermark passes the batch's upserts", 11, drop(ASSEMBLY + "_take_finished", "upsert.uuid")),
     mutation("the delete watermark passes the horizon", 11, leave_out(ASSEMBLY + "_take_finished", "window.horizon")),
     mutation(

@@ -222,6 +222,63 @@ def test_each_outage_of_a_period_counts_once() -> None:
     assert watched.at == START + 73 * MINUTE + 20 * S
 
 
+def test_outages_that_overlap_count_once() -> None:
+    """The second owner died before it had recorded that it worked, and the third one the same."""
+    once, thrice = Watched(CRON), Watched(CRON)
+    for watched in (once, thrice):
+        watched.ask(OK, 0)
+    once.alarm(outage(65, 95))
+    thrice.alarm(outage(65, 80), outage(65, 95), outage(70, 90))
+    assert thrice.at == once.at
+    assert thrice.state == once.state
+
+
+def test_an_interval_follows_the_last_end_of_outages_that_overlap() -> None:
+    once, twice = Watched(EVERY), Watched(EVERY)
+    for watched in (once, twice):
+        watched.ask(OK, 0)
+    once.alarm(outage(1, 70))
+    twice.alarm(outage(1, 70), outage(2, 60))
+    assert twice.at == once.at
+
+
+def test_instants_of_a_long_outage_are_excused_at_once() -> None:
+    watched = Watched(MonitorDefinition(cron="* * * * *", grace_us=5 * MINUTE))
+    watched.ask(OK, 0)
+    half_a_day = outage(0.5, 720.5)
+    turns = 0
+    while watched.state.status is MonitorStatus.UP:
+        watched.alarm(half_a_day)
+        turns += 1
+    # The last instant of the outage stays open for as long as a report may come.
+    excused = [(1, PeriodStatus.EXCUSED, 719), (720, PeriodStatus.EXCUSED, 1)]
+    assert watched.periods[1:] == excused
+    assert (watched.state.expected, turns) == (START + 721 * MINUTE, 5)
+    assert watched.reported == ["late"]
+
+
+def test_report_after_a_long_outage_is_that_of_the_last_instant() -> None:
+    watched = Watched(CRON)
+    watched.ask(OK, 1)
+    hours = outage(65, 300.5)
+    watched.alarm(hours)
+    watched.alarm(hours)
+    assert watched.periods[1:] == [(60, PeriodStatus.EXCUSED, 4)]
+    watched.ask(OK, 307)
+    assert watched.periods[2:] == [(300, PeriodStatus.ON_TIME, 1)]
+    assert watched.at == START + 370 * MINUTE
+
+
+def test_only_instants_whose_report_may_be_lost_are_excused_at_once() -> None:
+    watched = Watched(MonitorDefinition(cron="* * * * *", grace_us=30 * MINUTE))
+    watched.ask(OK, 0)
+    outages = outage(0.5, 3.5), outage(20, 20.1, lossy=False)
+    watched.alarm(*outages)
+    watched.alarm(*outages)
+    assert watched.periods[1:] == [(1, PeriodStatus.EXCUSED, 2)]
+    assert watched.state.expected == START + 3 * MINUTE
+
+
 def test_hand_over_moves_the_deadline_but_excuses_nothing() -> None:
     watched = Watched(CRON)
     watched.ask(OK, 1)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import Any
+
+from tests.support.faulty_store import Fault, FaultyStore
 
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import FakeClock
@@ -20,9 +24,9 @@ class Cluster:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.store = MemoryStore(self.clock)
+        self.store: Any = FaultyStore(MemoryStore(self.clock))
 
-    def node(self, number: int, *, owned: tuple[int, ...] = (), seen: bool = True) -> tuple[Tenures, bytes]:
+    def node(self, number: int, *, owned: Sequence[int] = (), seen: bool = True) -> tuple[Tenures, bytes]:
         """A node whose lease never ends, with the shards that it owns, and its incarnation."""
         context = Context(
             store=self.store,
@@ -34,8 +38,7 @@ class Cluster:
             incarnation=bytes([number]) * 16,
         )
         context.lease_until, context.monitors_seen = 2**62, seen
-        shards = [SimpleNamespace(shard_id=shard_id, window=None) for shard_id in owned]
-        context.owned = lambda: shards  # type: ignore[assignment,return-value]
+        context.owned = lambda: [SimpleNamespace(shard_id=each, window=None) for each in owned]  # type: ignore[misc]
         return Tenures(context), context.incarnation
 
 
@@ -60,8 +63,49 @@ async def test_next_owner_knows_since_when_nobody_worked_and_what_was_before() -
     cluster.clock.advance(30 * S)
     third, _ = cluster.node(3)
     assert await third.claimed(0, second_name, 0) == (outage, Outage(again_until, cluster.clock.now_us()))
-    # Another shard had none of these.
-    assert await third.claimed(1, None, 0) == (Outage(cluster.clock.now_us(), cluster.clock.now_us()),)
+    # Another shard had none of these. Whose it was is unknown: some node worked until the others had stopped.
+    assert await third.claimed(1, None, 0) == (Outage(again_until, cluster.clock.now_us()),)
+
+
+async def test_owner_that_dies_soon_after_its_claim_is_known_to_have_worked() -> None:
+    cluster = await opened()
+    first, name = cluster.node(1, owned=(0,))
+    await first.keep()
+    cluster.clock.advance(60 * S)
+    owned: list[int] = []
+    second, second_name = cluster.node(2, owned=owned)
+    (before,) = await second.claimed(0, name, 0)
+    owned.append(0)
+    cluster.clock.advance(S)
+    await second.keep()
+    worked_until = cluster.clock.now_us()
+    cluster.clock.advance(5 * S)
+    third, _ = cluster.node(3)
+    assert await third.claimed(0, second_name, 0) == (before, Outage(worked_until, cluster.clock.now_us()))
+
+
+async def test_shard_that_no_record_names_was_out_since_all_others_stopped() -> None:
+    cluster = await opened()
+    for number in (1, 2):
+        node, _ = cluster.node(number, owned=(number,))
+        await node.keep()
+        cluster.clock.advance(20 * S)
+    stopped = cluster.clock.now_us() - 20 * S
+    last, _ = cluster.node(3)
+    assert await last.claimed(0, None, 0) == (Outage(stopped, cluster.clock.now_us()),)
+
+
+async def test_record_that_could_not_be_written_is_written_at_the_next_heartbeat() -> None:
+    cluster = await opened()
+    node, _ = cluster.node(1, owned=(0,))
+    await node.keep()
+    cluster.clock.advance(S)
+    node._everywhere(cluster.clock.now_us() - S, cluster.clock.now_us())
+    cluster.store.script("put_record", Fault.FAIL)
+    await node.keep()
+    await node.keep()
+    next_one, _ = cluster.node(2)
+    assert len(await next_one.claimed(0, None, 0)) == 2
 
 
 async def test_hand_over_between_nodes_that_work_loses_nothing() -> None:

@@ -37,6 +37,7 @@ from tocsin.ports.observer import Event, NamespaceDamaged
 from tocsin.ports.store import Store
 from tocsin.timers.engine.alarm import LoopWakeUp
 from tocsin.timers.engine.limits import BreakerOptions, EngineLimits
+from tocsin.timers.engine.monitored import MonitorsRemembered
 from tocsin.timers.engine.quota_accounts import QuotaAccount, open_account
 
 if TYPE_CHECKING:
@@ -95,8 +96,9 @@ class Context:
     #: The end of the node lease, in boot time; and the wall clock when the last heartbeat was sent that succeeded.
     lease_until: int = 0
     beat_at_us: int = 0
-    #: Whether this node has written a monitor.
+    #: Whether this node has written a monitor, and what it remembers of them.
     monitors_seen: bool = False
+    monitors_remembered: MonitorsRemembered = field(default_factory=MonitorsRemembered)
     #: The shards that the node owns, and what to call when the store took nothing from one instant to another, though no
     #: shard was lost.
     owned: Callable[[], Iterable[Shard]] = tuple

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from tocsin.timers.engine.runs import HistoryRule
     from tocsin.timers.engine.window import Window
 
-#: Monitors of a shard whose further pings may stay in memory; each ping of others is written.
-_REMEMBERED_MAX = 10_000
+#: Monitors of a node whose further pings may stay in memory, and the bytes of their records; each ping of others is written.
+#: One takes about 1.5 KB besides its record.
+REMEMBERED_MAX, REMEMBERED_BYTES_MAX = 25_000, 16 * 1024 * 1024
 #: Outages of a shard that are remembered, the latest ones.
 _OUTAGES_MAX = 100
 
@@ -47,14 +48,36 @@ class _Known(NamedTuple):
     timer: Timer
 
 
-class MonitorMemory:
-    """What the owner of a shard remembers of its monitors: only what it has written itself. The next owner knows nothing of
-    further pings since, and moves deadlines by as long as these may have been in memory alone."""
+class MonitorsRemembered:
+    """How many monitors a node remembers, all shards together, and the bytes of their records."""
 
-    __slots__ = ("_known", "outages")
+    __slots__ = ("bytes", "count")
 
     def __init__(self) -> None:
+        self.count = self.bytes = 0
+
+    def may_have(self, row: Row) -> bool:
+        """Whether there is room for another monitor's row."""
+        return self.count < REMEMBERED_MAX and self.bytes + row.size <= REMEMBERED_BYTES_MAX
+
+    def add(self, row: Row) -> None:
+        """The row is remembered."""
+        self.count, self.bytes = self.count + 1, self.bytes + row.size
+
+    def remove(self, row: Row) -> None:
+        """The row is no longer remembered."""
+        self.count, self.bytes = self.count - 1, self.bytes - row.size
+
+
+class MonitorMemory:
+    """What the owner of a shard remembers of its monitors: only what it has written itself. The next owner knows nothing of
+    further pings since, and moves deadlines by as long as these may have been in memory alone. `remembered` is the node's."""
+
+    __slots__ = ("_known", "_remembered", "outages")
+
+    def __init__(self, remembered: MonitorsRemembered | None = None) -> None:
         self._known: dict[bytes, _Known] = {}
+        self._remembered = MonitorsRemembered() if remembered is None else remembered
         #: The outages of the shard, the earliest first.
         self.outages: tuple[Outage, ...] = ()
 
@@ -88,15 +111,24 @@ class MonitorMemory:
 
     def committed(self, uuid: bytes, row: Row | None) -> None:
         """A batch is durable that writes the monitor's row, or deletes it."""
-        former = self._known.get(uuid)
+        former = self._known.pop(uuid, None)
+        if former is not None:
+            self._remembered.remove(former.row)
         if row is None or row.timer.monitor is None:
-            self._known.pop(uuid, None)
-        elif former is not None or len(self._known) < _REMEMBERED_MAX:
-            written_at, timer = row.timer.monitor.state.last_ping or 0, row.timer
-            if former is not None and (latest := monitor_of(former.timer)[1].last_ping) is not None:
-                # It may have come after the batch was assembled.
-                timer = noted(timer, latest)
+            return
+        written_at, timer = row.timer.monitor.state.last_ping or 0, row.timer
+        if former is not None and (latest := monitor_of(former.timer)[1].last_ping) is not None:
+            # It may have come after the batch was assembled, and is nowhere else then.
+            timer = noted(timer, latest)
+        if timer is not row.timer or self._remembered.may_have(row):
+            self._remembered.add(row)
             self._known[uuid] = _Known(row, written_at, timer)
+
+    def forget(self) -> None:
+        """The claim of the shard has ended."""
+        for known in self._known.values():
+            self._remembered.remove(known.row)
+        self._known.clear()
 
 
 class Writer(Protocol):

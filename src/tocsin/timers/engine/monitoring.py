@@ -391,13 +391,31 @@ def overdue(timer: Timer, now_us: int, outages: Sequence[Outage]) -> MonitorTurn
         after = msgspec.structs.replace(timer, updated_at=now_us, monitor=Monitor(definition, moved))
         return MonitorTurn(after, moved.deadline)
     if state.excused_from is not None and definition.every_us is None:
-        periods = _without_report(state, 1)
-        next_one = _expecting(definition, msgspec.structs.replace(state, started=None), state.expected)
+        periods, resolved = _excused(definition, state, state.expected, outages)
+        next_one = _expecting(definition, msgspec.structs.replace(state, started=None), resolved)
         after = msgspec.structs.replace(timer, updated_at=now_us, monitor=Monitor(definition, next_one))
         return MonitorTurn(after, next_one.deadline, periods)
     late = msgspec.structs.replace(state, status=MonitorStatus.LATE, since=max(now_us, state.deadline))
     after = msgspec.structs.replace(timer, updated_at=now_us, monitor=Monitor(definition, late))
     return MonitorTurn(after, _alarm(after, now_us), reported=[(Event.LATE, "late")])
+
+
+def _excused(
+    definition: MonitorDefinition, state: MonitorState, first: int, outages: Sequence[Outage]
+) -> tuple[list[Period], int]:
+    """The excused period from the first open instant on, and the instant up to which nothing is expected any more.
+
+    All instants of an outage are excused at once, not in two turns each. The last one stays open, unless it is the first: a
+    report that comes now is its."""
+    assert state.excused_until is not None
+    lossy_until = max(
+        (each.until_us for each in outages if each.lossy and each.until_us <= state.excused_until), default=first
+    )
+    rule = definition.recurrence(first)
+    last = max(rule.until(lossy_until) or first, first)
+    if last == first:
+        return _without_report(state, 1), first
+    return _without_report(state, rule.count(first, last, PERIODS_MAX)), last - 1
 
 
 def _moved(definition: MonitorDefinition, state: MonitorState, outages: Sequence[Outage]) -> MonitorState | None:
@@ -411,13 +429,15 @@ def _moved(definition: MonitorDefinition, state: MonitorState, outages: Sequence
     new = [each for each in outages if each.until_us > begin and each.from_us < state.deadline]
     if not new:
         return None
-    deadline = state.deadline + sum(each.until_us - max(each.from_us, begin) for each in new)
-    deadline += definition.write_interval_us
+    deadline, until = state.deadline + definition.write_interval_us, begin
+    for each in sorted(new):
+        # Two owners, one after the other, may have recorded the same time.
+        deadline += max(each.until_us - max(each.from_us, until), 0)
+        until = max(until, each.until_us)
     lossy = [each for each in new if each.lossy]
-    until = max(each.until_us for each in new)
     if lossy and definition.every_us is not None:
-        deadline = max(deadline, lossy[-1].until_us + definition.every_us + definition.grace_us)
+        deadline = max(deadline, max(each.until_us for each in lossy) + definition.every_us + definition.grace_us)
     excused_from = state.excused_from
     if lossy and excused_from is None:
-        excused_from = lossy[0].from_us
+        excused_from = min(each.from_us for each in lossy)
     return msgspec.structs.replace(state, deadline=deadline, excused_from=excused_from, excused_until=until)

@@ -11,6 +11,7 @@ from tocsin.ports.observer import ShardClaimed, ShardLost, TimerSuspended
 from tocsin.ports.store import KEY_MIN
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.flow_order import ShardOrder
+from tocsin.timers.engine.monitored import MonitorMemory
 from tocsin.timers.engine.monitoring import Outage
 from tocsin.timers.engine.parts import Creates
 from tocsin.timers.engine.rows import Batch, InFlightAttempt, Row, WriteOp
@@ -102,6 +103,7 @@ class Shard:
             range_delete=context.store.capabilities.range_delete,
             delete_watermark=context.store.capabilities.delete_watermark,
         )
+        self.window.monitors = MonitorMemory(context.monitors_remembered)
         for outage in outages:
             self.window.monitors.add_outage(outage)
         self._orphaned = []
@@ -120,6 +122,7 @@ class Shard:
         self.lost_at_us = self._context.beat_at_us
         # First, so that a client that gets the error and retries at once is refused as well.
         self.window = None
+        window.monitors.forget()
         window.refuse_clients(error, self._context.clock.boottime_us())
         self._orphaned = [attempt for attempts in window.in_flight.values() for attempt in attempts]
         self.recount()

@@ -66,6 +66,9 @@ class Tenures:
         self._others: dict[str, Tenure] = {}
         self._read_at: int | None = None
         self._written_at: int | None = None
+        # What the record has to have by the next heartbeat, however young it is: how many such changes there were, and are
+        # written.
+        self._changes = self._written_changes = 0
         self._version: int | None = None
         self._turn = asyncio.Lock()
         # When shards were seen last with another owner that worked, in boot time.
@@ -81,7 +84,8 @@ class Tenures:
         boot_us, context = self._context.clock.boottime_us(), self._context
         if not self._needed or boot_us >= context.lease_until:
             return
-        if self._written_at is None or boot_us - self._written_at >= _INTERVAL_US:
+        young = self._written_at is not None and boot_us - self._written_at < _INTERVAL_US
+        if not young or self._changes != self._written_changes:
             try:
                 await self._write()
             except StoreError as error:
@@ -107,11 +111,14 @@ class Tenures:
         seen_at = self._followed.pop(shard_id, None)
         waited = seen_at is not None and context.clock.boottime_us() - seen_at < _WAITED_US_MAX
         lossy = former is not None or not waited
-        from_us = max((each.worked_on(shard_id) for each in self._others.values()), default=0)
-        from_us = max(from_us, lost_at_us) or now_us
+        others = self._others.values()
+        from_us = max(max((each.worked_on(shard_id) for each in others), default=0), lost_at_us)
+        if not from_us:
+            # Nobody has recorded that it worked on it. After all others had stopped, nobody did.
+            from_us = max((each.until for each in others), default=now_us)
         before = [
             Outage(each.from_us, each.until_us)
-            for tenure in (*self._others.values(), self._own)
+            for tenure in (*others, self._own)
             for each in tenure.outages
             if shard_id in each.shards
         ]
@@ -119,6 +126,8 @@ class Tenures:
         if lossy:
             self._add(present, [shard_id])
             await self._write(unless_written_since=context.clock.boottime_us())
+        # The shard is this node's only after this. A record without it would have the outage last, if this node died.
+        self._changes += 1
         return (*sorted(before), present)
 
     def _everywhere(self, from_us: int, until_us: int) -> None:
@@ -129,7 +138,7 @@ class Tenures:
             if shard.window is not None:
                 shard.window.monitors.add_outage(outage)
         self._add(outage, [shard.shard_id for shard in owned])
-        self._written_at = None
+        self._changes += 1
 
     def _add(self, outage: Outage, shards: list[int]) -> None:
         for each in self._own.outages:
@@ -176,13 +185,14 @@ class Tenures:
             released = {shard_id: at for shard_id, at in self._own.released.items() if shard_id not in owned}
             self._own = Tenure(context.clock.now_us(), self._own.outages, owned, released)
             value = encoded(self._own)
+            changes = self._changes
             if not await context.bounded(context.store.put_record(TENURES, self._key, value, self._version)):
                 # The outcome of a former write was unknown.
                 stored = await context.bounded(context.store.record(TENURES, self._key))
                 self._version = None if stored is None else stored.version
                 await context.bounded(context.store.put_record(TENURES, self._key, value, self._version))
             self._version = (self._version or 0) + 1
-            self._written_at = boot_us
+            self._written_at, self._written_changes = boot_us, changes
 
     async def close(self) -> None:
         """The node has released its shards: it worked until now."""
