@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from types import SimpleNamespace
 
+from tocsin.server.transfer_records import copy_records, differing_records
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import FakeClock
 from tocsin.timers.engine.context import Context
@@ -62,6 +63,32 @@ async def test_next_owner_knows_since_when_nobody_worked_and_what_was_before() -
     assert await third.claimed(0, second_name, 0) == (outage, Outage(again_until, cluster.clock.now_us()))
     # Another shard had none of these.
     assert await third.claimed(1, None, 0) == (Outage(cluster.clock.now_us(), cluster.clock.now_us()),)
+
+
+async def test_outages_concern_the_shards_of_the_store_to_which_monitors_were_transferred() -> None:
+    """With another number of shards, a monitor's new shard may be one that its node never had."""
+    cluster, target = await opened(), await opened()
+    target.clock = cluster.clock
+    first, name = cluster.node(1, owned=(0, 1))
+    await first.keep()
+    worked_until = cluster.clock.now_us()
+    cluster.clock.advance(60 * S)
+    second, _ = cluster.node(2, owned=(0,))
+    (before,) = await second.claimed(0, name, 0)
+    second.lost(3, cluster.clock.now_us() + S)
+    await second.close()
+    await cluster.store.put_record(TENURES, "damaged", "{", None)
+    cluster.clock.advance(3_600 * S)
+    await copy_records(cluster.store, 4, target.store, 8)
+    assert await differing_records(cluster.store, 4, target.store, 8) == []
+    third, _ = target.node(3)
+    outages = await third.claimed(7, None, 0)
+    assert outages == (before, Outage(worked_until + 61 * S, cluster.clock.now_us()))
+    # Where the shards are the same, so is what is known of each.
+    await copy_records(cluster.store, 4, target.store, 4)
+    assert await differing_records(cluster.store, 4, target.store, 4) == []
+    fourth, _ = target.node(4)
+    assert (await fourth.claimed(1, None, 0))[-1].from_us == worked_until
 
 
 async def test_hand_over_between_nodes_that_work_loses_nothing() -> None:
