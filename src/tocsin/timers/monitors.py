@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import contextlib
 from collections import OrderedDict
 from collections.abc import Awaitable
 from dataclasses import dataclass
@@ -13,12 +14,16 @@ import msgspec
 
 from tocsin.model.condition import Outcome
 from tocsin.model.errors import (
+    NOT_DONE,
     FieldError,
     InvalidInput,
     MonitorNotFound,
     RecordUndecodable,
+    StoreError,
     TimerNotFound,
     TimerNotPending,
+    TocsinError,
+    Unavailable,
 )
 from tocsin.model.ids import monitor_uuid
 from tocsin.model.monitor import (
@@ -44,6 +49,7 @@ from tocsin.model.stored_secrets import take_secrets, withholds
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.records import RECORD_KEY_END
 from tocsin.ports.store import GENERATION_BYTES
+from tocsin.timers.engine.monitoring import unexpected
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.listing import LIST_READS_MAX, Scope, TimerView
 from tocsin.timers.monitor_records import (
@@ -52,6 +58,7 @@ from tocsin.timers.monitor_records import (
     delete_monitor,
     delete_token,
     key_of,
+    list_monitor,
     monitor_keys,
     monitor_of_token,
     place_of,
@@ -122,8 +129,10 @@ class Monitors:
     ) -> MonitorView:
         """Stores a validated monitor, whose id is the timer's; it is durable when this returns. A monitor of that id keeps
         its state and its token. `[redacted]` in hooks stands for the secrets of the stored monitor. Raises VersionConflict,
-        InvalidInput."""
+        InvalidInput, QuotaExceeded."""
         namespace, monitor_id = timer.namespace, timer.id
+        await self._timers.namespaces.ensure_known(namespace)
+        self._timers.quotas.check_create(timer)
         stored = await self._stored(namespace, monitor_id)
         if withholds(timer):
             take_secrets(timer, None if stored is None else stored.timer)
@@ -134,16 +143,20 @@ class Monitors:
             except MonitorNotFound:
                 # It was deleted meanwhile.
                 pass
+        if (refused := unexpected(expected_version, None)) is not None:
+            raise refused
         token = new_token()
         hashed = hash_token(token)
         self._timers.namespaces.refuse_deleting(namespace)
-        await self._read(add_monitor(self._store, namespace, monitor_id, hashed))
         timer.monitor = Monitor(definition, MonitorState(hashed))
-        view = await self._change(namespace, monitor_id, PutMonitor(expected_version), timer)
+        view = await self._change_with(hashed, namespace, monitor_id, PutMonitor(expected_version), timer)
         if view.monitor.state.token != hashed:
             # Another one has created it meanwhile.
             await self._read(delete_token(self._store, hashed))
             return view
+        # A delete of the one before may have removed the record meanwhile. The token must be shown, even if this fails.
+        with contextlib.suppress(Unavailable):
+            await self._read(list_monitor(self._store, namespace, monitor_id))
         return msgspec.structs.replace(view, token=token, created=True)
 
     async def get(self, namespace: str, monitor_id: str) -> MonitorView:
@@ -163,7 +176,7 @@ class Monitors:
         except (TimerNotFound, TimerNotPending):
             raise _not_found(namespace, monitor_id) from None
         await self._read(self._store.forget(found.shard_id, [found.uuid]))
-        await self._read(delete_monitor(self._store, namespace, monitor_id))
+        await self._unlist(namespace, monitor_id)
         await self._read(delete_token(self._store, found.monitor.state.token))
 
     async def pause(self, namespace: str, monitor_id: str) -> MonitorView:
@@ -178,8 +191,7 @@ class Monitors:
         """Replaces the monitor's token; the former one is unknown when this returns."""
         former, token = await self.get(namespace, monitor_id), new_token()
         hashed = hash_token(token)
-        await self._read(add_monitor(self._store, namespace, monitor_id, hashed))
-        view = await self._change(namespace, monitor_id, RotateToken(hashed))
+        view = await self._change_with(hashed, namespace, monitor_id, RotateToken(hashed))
         await self._read(delete_token(self._store, former.monitor.state.token))
         return msgspec.structs.replace(view, token=token)
 
@@ -285,6 +297,27 @@ class Monitors:
         if found is None:
             raise _not_found(namespace, monitor_id)
         return found
+
+    async def _change_with(
+        self, hashed: str, namespace: str, monitor_id: str, change: MonitorChange, timer: Timer | None = None
+    ) -> MonitorView:
+        """The same of a change that brings the token with this hash, whose records must be there before."""
+        await self._read(add_monitor(self._store, namespace, monitor_id, hashed))
+        try:
+            return await self._change(namespace, monitor_id, change, timer)
+        except TocsinError as error:
+            if isinstance(error, NOT_DONE) or not isinstance(error, (Unavailable, StoreError)):
+                # Certainly refused. What can't be removed again is a hint to nothing.
+                with contextlib.suppress(TocsinError):
+                    await self._read(delete_token(self._store, hashed))
+                    await self._unlist(namespace, monitor_id)
+            raise
+
+    async def _unlist(self, namespace: str, monitor_id: str) -> None:
+        """Removes the record of a monitor that is not there; one that was created meanwhile keeps it."""
+        await self._read(delete_monitor(self._store, namespace, monitor_id))
+        if await self._stored(namespace, monitor_id) is not None:
+            await self._read(list_monitor(self._store, namespace, monitor_id))
 
     async def _read(self, call: Awaitable[T]) -> T:
         return await self._timers.namespaces.read(call)
