@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from tests.support.patience import PATIENCE_S
 from tests.unit.test_forwarded_writes import Elsewhere, Node
 
-from tocsin.model.errors import Overloaded, QuotaExceeded, ShardUnavailable, VersionConflict
-from tocsin.model.monitor import BODY_BYTES_MAX, MonitorDefinition, Ping, PingEvent
+from tocsin.model.errors import MonitorNotFound, Overloaded, QuotaExceeded, ShardUnavailable, VersionConflict
+from tocsin.model.monitor import BODY_BYTES_MAX, MonitorDefinition, Ping, PingEvent, new_token
 from tocsin.model.timer import Timer
 from tocsin.ports.records import Record
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import SystemClock
+from tocsin.timers import monitors as limits
 from tocsin.timers.monitor_records import MONITOR_TOKENS, MONITORS
 from tocsin.timers.monitors import MonitorListRequest, Monitors, MonitorView
-from tocsin.web.http.monitors import kept
+from tocsin.web.api.monitors import PingHandlers
+from tocsin.web.api.request import AsgiRequest
+from tocsin.web.http.access import AuthFailures
+from tocsin.web.http.errors import TooManyFailures
+from tocsin.web.http.hosts import Proxies
+from tocsin.web.http.monitors import MonitorRequests, kept
 
 HOURLY = MonitorDefinition(every_us=3_600_000_000)
 OK = Ping(PingEvent.SUCCESS)
@@ -144,7 +153,88 @@ async def test_a_monitor_that_is_put_while_the_former_one_is_deleted_is_listed(n
     assert await node.listed() == ["m"]
 
 
+# ---------------------------------------------------------------------- pings
+
+
 def test_what_is_kept_of_a_body_has_a_limit_whatever_its_bytes_are() -> None:
     for body in (b"\xff" * BODY_BYTES_MAX, b"\0" * BODY_BYTES_MAX, b"a" * BODY_BYTES_MAX, b"\xc3\xa4" * BODY_BYTES_MAX):
         assert BODY_BYTES_MAX - 4 < len(kept(body).encode()) <= BODY_BYTES_MAX
     assert kept(b"\xff end") == "\ufffd end"
+
+
+async def test_pings_for_a_namespace_that_is_gone_are_unknown(node: Served) -> None:
+    await node.service.namespaces.create("gone")
+    view = await node.monitors.put(Timer("gone", "m", 0, "", 0, 0), HOURLY)
+    token = view.token
+    assert token is not None
+    await node.monitors.ping_by_token(token, OK)
+    assert node.monitors.remembers(token)
+    await node.service.namespaces.mark("gone", "job")
+    with pytest.raises(MonitorNotFound, match=r"^no such monitor\Z"):
+        # Not a further success, which would not be written.
+        await node.monitors.ping_by_token(token, Ping(PingEvent.FAIL))
+    assert not node.monitors.remembers(token)
+    await node.service.namespaces.remove("gone", "job")
+    with pytest.raises(MonitorNotFound, match=r"^no such monitor\Z"):
+        await node.monitors.ping_by_token(token, OK)
+
+
+async def test_pings_that_wait_for_a_look_up_are_limited(node: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "_LOOKUPS_WAITING_MAX", 3)
+    known = (await node.put()).token
+    assert known is not None
+    await node.monitors.ping_by_token(known, OK)
+    node.store.answers.clear()
+    asked = [
+        asyncio.ensure_future(node.monitors.ping_by_token(new_token(), OK)) for _ in range(limits._LOOKUPS_MAX + 3)
+    ]
+    await node.store.until_looked_up(1 + limits._LOOKUPS_MAX)
+    with pytest.raises(Overloaded):
+        await node.monitors.ping_by_token(new_token(), OK)
+    # One that was good before needs none.
+    await node.monitors.ping_by_token(known, OK)
+    asked[-1].cancel()
+    node.store.answers.set()
+    ended = await asyncio.gather(*asked, return_exceptions=True)
+    assert {type(each) for each in ended} == {MonitorNotFound, asyncio.CancelledError}
+    with pytest.raises(MonitorNotFound):
+        await node.monitors.ping_by_token(new_token(), OK)
+
+
+def _request(token: str, body: bytes = b"") -> AsgiRequest:
+    made = AsgiRequest({}, "c", ("10.0.0.1", 1), Proxies(), parameters={"token": token}, path="/ping/")
+    made.body = body
+    return made
+
+
+async def test_nothing_is_looked_for_on_behalf_of_an_address_beyond_its_limit(node: Served) -> None:
+    failures = AuthFailures(now_s=lambda: 1.0)
+    pings = PingHandlers(cast("MonitorRequests", SimpleNamespace(monitors=node.monitors)), failures)
+    good, unused = (await node.put("a")).token, (await node.put("b")).token
+    assert good is not None and unused is not None
+    pings.check(_request(good))
+    assert (await pings.ping(_request(good))).status == 200
+    with contextlib.suppress(TooManyFailures):
+        while True:
+            with contextlib.suppress(MonitorNotFound):
+                pings.check(_request("no token"))
+    for token in (new_token(), unused):
+        with pytest.raises(TooManyFailures):
+            pings.check(_request(token))
+    pings.check(_request(good))
+    assert (await pings.ping(_request(good))).status == 200
+
+
+async def test_a_ping_waits_without_its_body(node: Served) -> None:
+    pings = PingHandlers(cast("MonitorRequests", SimpleNamespace(monitors=node.monitors)), AuthFailures())
+    token = (await node.put()).token
+    assert token is not None
+    node.store.answers.clear()
+    request = _request(token, b"words")
+    waiting = asyncio.ensure_future(pings.ping_with_body(request))
+    await node.store.until_looked_up(1)
+    assert request.body == b""
+    node.store.answers.set()
+    assert (await waiting).status == 200
+    ((period,), _) = await node.monitors.history("default", "m", 10)
+    assert period.body == "words"

@@ -18,6 +18,9 @@ from tocsin.model.errors import (
     FieldError,
     InvalidInput,
     MonitorNotFound,
+    NamespaceDeleting,
+    NamespaceNotFound,
+    Overloaded,
     RecordUndecodable,
     StoreError,
     TimerNotFound,
@@ -72,6 +75,8 @@ T = TypeVar("T")
 _TOKENS_MAX = 50_000
 #: Unknown tokens that are looked for in the store at once: a flood of them takes no more of it.
 _LOOKUPS_MAX = 16
+#: Pings that may wait for such a look-up; others are refused, and their jobs try again.
+_LOOKUPS_WAITING_MAX = 1_000
 #: Monitors that one read of a list has.
 _READ_MAX = 200
 
@@ -122,7 +127,7 @@ class Monitors:
         self._timers, self._store = timers, timers.store
         #: Tokens that were good when they were used last, by their hashes.
         self._places: OrderedDict[str, Place] = OrderedDict()
-        self._lookups = asyncio.Semaphore(_LOOKUPS_MAX)
+        self._lookups, self._lookups_waiting = asyncio.Semaphore(_LOOKUPS_MAX), 0
 
     async def put(
         self, timer: Timer, definition: MonitorDefinition, *, expected_version: int | None = None
@@ -200,23 +205,26 @@ class Monitors:
         be in the owner's memory alone for a few seconds, which moves no deadline of its next owner forward."""
         return await self._change(namespace, monitor_id, ping)
 
+    def remembers(self, token: str) -> bool:
+        """Whether a ping by this token needs no look-up."""
+        return hash_token(token) in self._places
+
     async def ping_by_token(self, token: str, ping: Ping) -> MonitorView:
-        """The same for whoever has the token. Raises MonitorNotFound, always with the same text."""
-        unknown = MonitorNotFound("no such monitor")
+        """The same for whoever has the token. Raises MonitorNotFound, always with the same text, and Overloaded."""
         if not is_token(token):
-            raise unknown
+            raise _unknown_token()
         hashed = hash_token(token)
         place = self._places.get(hashed)
         if place is None:
-            async with self._lookups:
-                place = await self._read(monitor_of_token(self._store, hashed))
+            place = await self._look_up(hashed)
         if place is None:
-            raise unknown
+            raise _unknown_token()
         try:
             view = await self.ping(place.namespace, place.id, msgspec.structs.replace(ping, token=hashed))
-        except MonitorNotFound:
+        except (MonitorNotFound, NamespaceNotFound, NamespaceDeleting):
+            # Whoever has a token learns no names.
             self._places.pop(hashed, None)
-            raise unknown from None
+            raise _unknown_token() from None
         self._places[hashed] = place
         self._places.move_to_end(hashed)
         if len(self._places) > _TOKENS_MAX:
@@ -277,6 +285,19 @@ class Monitors:
             views = await self._timers.get_many(namespace, by_namespace[namespace], monitor_uuid)
             found |= {key_of(namespace, name): seen for name, view in views.items() if (seen := _viewed(view))}
         return [found[key] for key in keys if key in found]
+
+    async def _look_up(self, hashed: str) -> Place | None:
+        if self._lookups_waiting >= _LOOKUPS_WAITING_MAX:
+            raise Overloaded(f"{self._lookups_waiting} pings are already waiting for a look-up; try again later")
+        self._lookups_waiting += 1
+        try:
+            await self._lookups.acquire()
+        finally:
+            self._lookups_waiting -= 1
+        try:
+            return await self._read(monitor_of_token(self._store, hashed))
+        finally:
+            self._lookups.release()
 
     async def _stored(self, namespace: str, monitor_id: str) -> MonitorView | None:
         view = await self._timers.get_by_uuid(namespace, monitor_uuid(namespace, monitor_id))
@@ -345,6 +366,10 @@ def unreported(monitor: Monitor, now_us: int) -> builtins.list[Period]:
 
 def _not_found(namespace: str, monitor_id: str) -> MonitorNotFound:
     return MonitorNotFound(f"no monitor {monitor_id!r} in namespace {namespace!r}")
+
+
+def _unknown_token() -> MonitorNotFound:
+    return MonitorNotFound("no such monitor")
 
 
 def _bad_cursor() -> InvalidInput:
