@@ -40,8 +40,14 @@ pub fn parse_instant(text: &[u8]) -> Option<i64> {
     )
 }
 
+/// The longest text of a duration, as in Python.
+const DURATION_BYTES_MAX: usize = 200;
+
 /// The microseconds of a text like `30s` or `1h30m`, of whole numbers of at most nine digits; `None` for every other.
 pub fn parse_duration(text: &[u8]) -> Option<i64> {
+    if text.len() > DURATION_BYTES_MAX {
+        return None;
+    }
     let (mut total, mut rest) = (0_i64, text);
     while !rest.is_empty() {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();

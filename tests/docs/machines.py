@@ -193,6 +193,10 @@ NOT_RUN = {
         'npm install "$TOCSIN/sdks/typescript/': "npm ci needs packages; test_sdk_installation.py types it where they are",
         "node first-timer.mjs": "sdks/typescript/tests/test_typescript_docs.py runs all programs",
     },
+    "docs/how-to/single-sign-on.md": {
+        "pip install 'tocsin[oidc]'": "needs a package registry",
+        "Authorization: Bearer $ACCESS_TOKEN": "needs a provider; test_single_sign_on.py brings a token of a real one",
+    },
     "docs/how-to/terraform.md": {
         "make terraform": "needs Go's modules; integrations/terraform's acceptance test builds and installs it",
         "terraform init": "the acceptance test applies the page's configuration",

@@ -111,7 +111,10 @@ EXTRAS = {
     "nats": ("broker", "nats://127.0.0.1:4222", "nats"),
     "mcp": ("mcp.enabled", "true", "mcp"),
     "otel": ("tracing.endpoint", "http://127.0.0.1:4318", "opentelemetry.sdk"),
+    "oidc": ("oidc.issuer", "https://login.example.com", "authlib"),
 }
+#: Settings that the one of an extra requires.
+ALSO_REQUIRED = {"oidc": {"TOCSIN_OIDC_CLIENT_ID": "tocsin", "TOCSIN_OIDC_GRANTS": "ops=admin"}}
 #: Extras that a command requires, and no setting.
 OF_COMMANDS = {"ical": (["calendars", "import", "holidays.ics"], "recurring_ical_events")}
 
@@ -127,6 +130,7 @@ def test_a_missing_extra_is_named_with_its_command_before_anything_is_touched(in
     for extra, (setting, value, module) in EXTRAS.items():
         folder = tmp_path / extra
         options = {env_name(setting.replace(".", "_")): value, "TOCSIN_DATA_DIR": str(folder), "TOCSIN_PORT": "0"}
+        options |= ALSO_REQUIRED.get(extra, {})
         expected = f"{setting}: {module} is not installed; run: pip install 'tocsin[{extra}]'\n"
         for command in ("serve", "migrate") if setting == "store" else ("serve",):
             program = [str(installed / "tocsin"), command]

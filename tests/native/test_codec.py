@@ -84,7 +84,24 @@ _delays = st.one_of(
     st.lists(
         st.tuples(st.integers(0, 5_000), st.sampled_from(["us", "ms", "s", "m", "h", "d", "w", ""])), max_size=4
     ).map(lambda parts: "".join(f"{count}{unit}" for count, unit in parts)),
-    st.sampled_from(["0s", "1.5s", "-1s", "", "5", "s", "36600d", "36601d", "999999999d", "1000000000s", "01h", "1 s"]),
+    st.sampled_from(
+        [
+            "0s",
+            "1.5s",
+            "-1s",
+            "",
+            "5",
+            "s",
+            "36600d",
+            "36601d",
+            "999999999d",
+            "1000000000s",
+            "01h",
+            "1 s",
+            "0s" * 100,
+            "0s" * 101,
+        ]
+    ),
 )
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),

@@ -74,6 +74,7 @@ KEPT = (
     Kept("src/tocsin/stores/", "octet", _MEDIA_TYPE),
     Kept("src/tocsin/", "octet", _MEDIA_TYPE),
     Kept("docs/reference/", "octet", _MEDIA_TYPE),
+    Kept("scripts/openapi/", "octet", _MEDIA_TYPE),
     Kept("sdks/", "octet", _MEDIA_TYPE),
     Kept("integrations/", "octet", _MEDIA_TYPE),
     Kept("tests/", "octet", _MEDIA_TYPE),

@@ -60,9 +60,18 @@ func (m *Monitors) Rotate(ctx context.Context, namespace, id string) (*MonitorRo
 
 // Delete deletes the monitor with its history. ErrMonitorNotFound: there is no such monitor.
 func (m *Monitors) Delete(ctx context.Context, namespace, id string) error {
-	name := constant(MonitorName{Namespace: namespace, ID: id})
-	get := &call{operation: "getMonitor", body: name}
-	return m.delete(ctx, &call{operation: "deleteMonitor", body: name}, get, func(*reply) (bool, error) { return false, nil })
+	return m.deleteMonitor(ctx, DeleteMonitor{Namespace: namespace, ID: id})
+}
+
+// DeleteVersion is Delete of this version only. ErrVersionConflict: the monitor has another one.
+func (m *Monitors) DeleteVersion(ctx context.Context, namespace, id string, version int) error {
+	return m.deleteMonitor(ctx, DeleteMonitor{Namespace: namespace, ID: id, ExpectedVersion: Some(version)})
+}
+
+func (m *Monitors) deleteMonitor(ctx context.Context, monitor DeleteMonitor) error {
+	remove := &call{operation: "deleteMonitor", body: constant(monitor)}
+	get := &call{operation: "getMonitor", body: constant(MonitorName{Namespace: monitor.Namespace, ID: monitor.ID})}
+	return m.delete(ctx, remove, get, func(*reply) (bool, error) { return false, nil })
 }
 
 // Ping reports that the job has begun, succeeded or failed. ErrMonitorNotFound: there is no such monitor.

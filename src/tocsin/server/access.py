@@ -94,6 +94,11 @@ class Keyring:
         """The key in force with this id, or None."""
         return self._in_force(self._by_id.get(key_id))
 
+    @property
+    def identifies(self) -> bool:
+        """Whether there is an identity provider."""
+        return self.provider is not None
+
     def identify(self, token: str) -> ApiKey | None:
         """Whom the identity provider knows by this token, as a key with what they may do. Raises Unavailable."""
         return None if self.provider is None else self.provider.identify(token)

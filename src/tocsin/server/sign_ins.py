@@ -34,6 +34,8 @@ _log = structlog.get_logger("tocsin.server")
 
 #: A sign-in that was not used for this long is not refreshed until it is used again.
 _UNUSED_S_MAX = 600.0
+#: Tokens that are looked for in the store at once: anybody can invent some.
+_LOOKED_FOR_MAX = 8
 #: How many sign-ins one refresh examines for expiry.
 _PURGE_ROWS = 100
 
@@ -67,6 +69,7 @@ class SignIns:
         #: By token, the most recently used last.
         self._cached: dict[str, _Cached] = {}
         self._ends = 0
+        self._looking = asyncio.Semaphore(_LOOKED_FOR_MAX)
         self._version: int | None = None
         self._purged_to = ""
         self._unread_since_s: float | None = None
@@ -89,7 +92,7 @@ class SignIns:
         if known is not None:
             return known
         ends = self._ends
-        async with self._in_time("your sign-in can't be checked; try again"):
+        async with self._in_time("your sign-in can't be checked; try again"), self._looking:
             found = await sign_in(self._store, key_id_of(token), token_hash(token), self._observe)
         # What was read while a sign-in ended here may be that one.
         if found is not None and ends == self._ends:

@@ -20,6 +20,8 @@ import msgspec
 import structlog
 from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.httpx_client import AsyncOAuth2Client
+from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from joserfc import jwt
 from joserfc.errors import ExpiredTokenError, InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
@@ -34,6 +36,8 @@ _log = structlog.get_logger("tocsin.sso")
 #: Signatures by keys that only the provider has: with the others, whoever knows the client's secret could sign.
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519")
 _VERIFIER_BYTES = 48
+#: Codes that are exchanged for tokens at once.
+_EXCHANGES_MAX = 8
 _DISCOVERY = "/.well-known/openid-configuration"
 
 
@@ -72,6 +76,9 @@ class Provider:
         self._options, self._now_s = options, now_s
         self.issuer, self._client_id = options.issuer, options.client_id
         self._grants = tuple(parse_grant(each) for each in options.grants)
+        # To make one takes as long as a hundred requests, of a thread that has timers to fire.
+        self._tls = httpx2.create_ssl_context()
+        self._exchanges = asyncio.Semaphore(_EXCHANGES_MAX)
         self._metadata: Metadata | None = None
         self._keys: KeySet | None = None
         self._read_s = -float("inf")
@@ -99,11 +106,18 @@ class Provider:
             secrets.token_urlsafe(32), secrets.token_urlsafe(32), secrets.token_urlsafe(_VERIFIER_BYTES), redirect_uri, to,
             round(self._now_s()) + self._options.flow_lifetime_s,
         )  # fmt: skip
-        async with self._client(metadata, flow) as client:
-            url, _ = client.create_authorization_url(
-                metadata.authorization_endpoint, state=flow.state, code_verifier=flow.verifier, nonce=flow.nonce
-            )
-        return url, flow
+        url = prepare_grant_uri(
+            metadata.authorization_endpoint,
+            self._client_id,
+            "code",
+            redirect_uri,
+            " ".join(self._options.scopes),
+            flow.state,
+            nonce=flow.nonce,
+            code_challenge=create_s256_code_challenge(flow.verifier),
+            code_challenge_method="S256",
+        )
+        return str(url), flow
 
     async def complete(self, flow: Flow, answer: Mapping[str, str]) -> Identity:
         """Who came back with this answer in the query. Raises SignInRefused, Unavailable."""
@@ -142,8 +156,11 @@ class Provider:
         return str(httpx2.URL(metadata.end_session_endpoint).copy_merge_params(query))
 
     async def _id_token(self, metadata: Metadata, flow: Flow, code: str) -> str:
+        if self._exchanges.locked():
+            # Anybody can come back with an invented code, and each of them costs the provider a request.
+            raise Unavailable("too many people sign in at once; try again")
         try:
-            async with self._client(metadata, flow) as client:
+            async with self._exchanges, self._client(metadata, flow) as client:
                 answer = await client.fetch_token(metadata.token_endpoint, code=code, code_verifier=flow.verifier)
         except AuthlibBaseError as error:
             raise SignInRefused(f"The provider did not accept the sign-in: {error.error}. Sign in again.") from error
@@ -233,7 +250,7 @@ class Provider:
         method = "none" if not options.client_secret else "client_secret_post" if posted else "client_secret_basic"
         return AsyncOAuth2Client(
             self._client_id, options.client_secret, token_endpoint_auth_method=method, scope=" ".join(options.scopes),
-            redirect_uri=flow.redirect_uri, code_challenge_method="S256", timeout=options.timeout_s,
+            redirect_uri=flow.redirect_uri, timeout=options.timeout_s, verify=self._tls,
         )  # fmt: skip
 
     def _read_soon(self) -> bool:
@@ -261,7 +278,7 @@ class Provider:
         """Reads the discovery document and the keys. Raises Unavailable; then those that were read before stay."""
         self._read_s = time.monotonic()
         try:
-            async with httpx2.AsyncClient(timeout=self._options.timeout_s, follow_redirects=False) as client:
+            async with httpx2.AsyncClient(timeout=self._options.timeout_s, verify=self._tls) as client:
                 found = await client.get(self.issuer.rstrip("/") + _DISCOVERY)
                 metadata = msgspec.json.decode(found.raise_for_status().content, type=Metadata)
                 if metadata.issuer != self.issuer:

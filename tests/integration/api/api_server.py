@@ -38,6 +38,7 @@ class Keys:
     required: bool = False
     known: dict[str, ApiKey] = field(default_factory=dict)
     stored: MemoryStore = field(default_factory=MemoryStore)
+    identifies: bool = False
 
     def lookup(self, hash: str) -> ApiKey | None:
         return self.known.get(hash)

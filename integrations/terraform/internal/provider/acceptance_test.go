@@ -170,12 +170,13 @@ func TestAcceptance(t *testing.T) {
 
 	w.run(0, "plan", "-out=saved")
 	w.without("planted")
-	if printed := w.apply(); !strings.Contains(printed, "4 added") || !strings.Contains(printed, "Every day at 02:00") {
+	if printed := w.apply(); !strings.Contains(printed, "5 added") || !strings.Contains(printed, "Every day at 02:00") {
 		t.Error(printed)
 	}
 	w.same()
 	w.without("planted")
 	w.without("cGxhbnRlZC1") // the signing secret, in base64
+	w.without("/ping/")
 
 	w.configure(strings.ReplaceAll(configuration, "0 2 * * *", "0 3 * * *"))
 	w.differs(`"0 2 * * *" -> "0 3 * * *"`)
@@ -209,7 +210,7 @@ func TestAcceptance(t *testing.T) {
 
 	for address, id := range map[string]string{
 		"tocsin_namespace.shop": "shop", "tocsin_flow.customers": "shop/customer:", "tocsin_calendar.weekends": "shop/weekends",
-		"tocsin_schedule.report": "shop/nightly-report",
+		"tocsin_schedule.report": "shop/nightly-report", "tocsin_monitor.backup": "shop/nightly-backup",
 	} {
 		w.run(0, "state", "rm", address)
 		w.run(0, "import", address, id)

@@ -52,6 +52,13 @@ func textOf(kind *form, description string) schema.StringAttribute {
 	}
 }
 
+// textOfOr is a text of a form with a default.
+func textOfOr(kind *form, fallback, description string) schema.StringAttribute {
+	found := textOf(kind, description)
+	found.Computed, found.Default = true, stringdefault.StaticString(fallback)
+	return found
+}
+
 // predicted is a text that the server fills in; `predict` of the kind does, too.
 func predicted(kind *form, description string) schema.StringAttribute {
 	found := textOf(kind, description)
@@ -154,7 +161,11 @@ var hooks = map[string]string{
 	"on_recovery": "when it succeeds after a failure",
 	"on_missed":   "when instants did not fire, though the schedule was not paused",
 	"on_paused":   "when the schedule has paused itself after failures in a row",
+	onLate:        "when a monitor is late, and when its job reports a failure",
 }
+
+// onLate is an event of monitors, and not of schedules.
+const onLate = "on_late"
 
 func validateHooks(configured tree, wrong map[string]string) {
 	for name := range hooks {
@@ -281,6 +292,22 @@ func ifGiven(argument, then, otherwise any) any {
 	return then
 }
 
+// callbackBatch is how due timers of one receiver are sent together.
+func callbackBatch() schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		MarkdownDescription: "Due timers with the same URL, method, headers and timeout are sent in one request, which the " +
+			"receiver answers timer by timer.",
+		Optional: true,
+		Attributes: attributes{
+			"max": schema.Int64Attribute{
+				MarkdownDescription: "How many timers one request has at most: 2 to 500.", Required: true,
+				Validators: []validator.Int64{positive{}},
+			},
+			"linger": textOfOr(durations, "100ms", "How long the first due timer of a request waits for others: `0s` to `5s`."),
+		},
+	}
+}
+
 // marks are the attributes of all kinds that the configuration does not have.
 func marks() attributes {
 	return attributes{
@@ -314,10 +341,13 @@ func joined(maps ...attributes) attributes {
 	return found
 }
 
-func allHooks(whose string) attributes {
+// timerHooks are those of the events of timers and schedules.
+func timerHooks(whose string) attributes {
 	found := attributes{}
 	for name, event := range hooks {
-		found[name] = hook(event + whose)
+		if name != onLate {
+			found[name] = hook(event + whose)
+		}
 	}
 	return found
 }

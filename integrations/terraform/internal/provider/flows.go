@@ -8,12 +8,12 @@ import (
 	"tocsin.dev/go/tocsin"
 )
 
-// flows are rules that limit attempts.
+// flows are rules that limit attempts, or send them together.
 func flows() *kind {
 	return &kind{
 		name: "flow",
 		description: "A rule of flows: it limits how many attempts begin, and are in flight at once, of timers and schedules " +
-			"whose flow key it matches.",
+			"whose flow key it matches, or sends them together.",
 		key: []string{"namespace", "match"},
 		attributes: joined(marks(), attributes{
 			"namespace": naming("The namespace's name."),
@@ -22,7 +22,8 @@ func flows() *kind {
 			"total":     limitsOf("The limits of all flow keys of the rule together."),
 			"close_on_retry_after": flag("Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin " +
 				"until then."),
-			"paused": paused("Whether nothing of it begins."),
+			"callback_batch": callbackBatch(),
+			"paused":         paused("Whether nothing of it begins."),
 		}),
 		facts: attributes{
 			"in_flight": schema.Int64Attribute{MarkdownDescription: "Attempts that are in flight.", Computed: true},
@@ -31,8 +32,9 @@ func flows() *kind {
 		validate: func(configured tree) map[string]string {
 			wrong := map[string]string{}
 			closes := configured["close_on_retry_after"]
-			if configured["per_key"] == nil && configured["total"] == nil && (closes == nil || closes == false) {
-				wrong["match"] = "names a rule that limits nothing; give per_key, total or close_on_retry_after"
+			limits := configured["per_key"] != nil || configured["total"] != nil || closes != nil && closes != false
+			if !limits && configured["callback_batch"] == nil {
+				wrong["match"] = "names a rule that does nothing; give per_key, total, close_on_retry_after or callback_batch"
 			}
 			return wrong
 		},

@@ -35,12 +35,13 @@ type kind struct {
 	remove func(ctx context.Context, client *tocsin.Client, key []string, version int) error
 	// pause pauses or resumes; nil if that is part of `update`.
 	pause func(ctx context.Context, client *tocsin.Client, key []string, paused bool) (object, error)
-	// tried returns the version that the object would have after `update` with this; nil if the kind has no secrets.
+	// tried returns the version that the object would have after `update` with this; nil if the kind has no secrets, or the
+	// server can't try it.
 	tried func(ctx context.Context, client *tocsin.Client, sent object) (int, error)
 }
 
 // kinds are all that the provider has, by name.
-func kinds() []*kind { return []*kind{calendars(), flows(), namespaces(), schedules()} }
+func kinds() []*kind { return []*kind{calendars(), flows(), monitors(), namespaces(), schedules()} }
 
 // title names an object in messages, such as `schedule shop/nightly-report`.
 func (k *kind) title(key []string) string { return k.name + " " + strings.Join(key, "/") }

@@ -78,6 +78,7 @@ func TestNamespaceFromCreationToDestruction(t *testing.T) {
 		"retry_policy": tree{"max_attempts": 3, "initial_interval": "8h"},
 		"limits":       tree{"rate": tree{"count": 100, "per": "60s"}}, "quotas": tree{"pending": 1000}, "paused": true,
 		"on_missed": tree{"url": "https://ops.example/missed", "headers": tree{}},
+		"on_late":   tree{"url": "https://ops.example/late"}, "callback_batch": tree{"max": 50, "linger": "1000ms"},
 	})
 	it.apply(changed)
 	it.has(tree{"retention": "48h", "paused": true})
@@ -96,6 +97,7 @@ func TestNamespaceFromCreationToDestruction(t *testing.T) {
 
 	it.apply(configured)
 	it.has(tree{"retention": "48h", "history": "all", "answers": "standard", "quotas": nil, "limits": nil, "on_missed": nil,
+		"on_late": nil, "callback_batch": nil,
 		"paused": true})
 	it.refused(it.try(with(configured, tree{"num_shards": 999})), `AttributeName("num_shards")`, "can't be changed")
 	it.apply(with(configured, tree{"paused": false}))
@@ -138,6 +140,45 @@ func TestFlowFromCreationToDestruction(t *testing.T) {
 	}
 }
 
+// A rule may send timers together and limit nothing. One that is changed keeps that, and loses it with the argument alone.
+func TestFlowThatSendsTogether(t *testing.T) {
+	f := newTerraform(t, nil)
+	namespace := f.namespace()
+	batched := func() *tocsin.CallbackBatchAnswer {
+		t.Helper()
+		found, err := f.client.Flows.Get(t.Context(), namespace, "mail")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found.CallbackBatch
+	}
+	configured := tree{"namespace": namespace, "match": "mail", "callback_batch": tree{"max": 100}}
+	it := f.resource("tocsin_flow")
+	it.apply(configured)
+	it.has(tree{"callback_batch": map[string]any{"max": "100", "linger": "100ms"}, "per_key": nil})
+	limited := with(configured, tree{"total": tree{"parallelism": 1}})
+	it.apply(limited)
+	if found := batched(); found == nil || found.Max != 100 {
+		t.Error("another change has removed it", found)
+	}
+	imported := f.resource("tocsin_flow")
+	imported.importAs(namespace + "/mail")
+	imported.unchanged(limited)
+
+	// Removed by hand, it comes back.
+	rule := tocsin.PutFlow{Namespace: namespace, Match: "mail", Total: &tocsin.FlowLimits{Parallelism: 1}}
+	if _, err := f.client.Flows.Put(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+	it.refresh()
+	it.differs(limited, "callback_batch", "version")
+	it.apply(limited)
+	it.apply(with(limited, tree{"callback_batch": nil}))
+	if found := batched(); found != nil {
+		t.Error("it is still there", found)
+	}
+}
+
 func TestCalendarFromCreationToDestruction(t *testing.T) {
 	f := newTerraform(t, nil)
 	namespace := f.namespace()
@@ -171,6 +212,47 @@ func TestCalendarFromCreationToDestruction(t *testing.T) {
 	it.apply(nil)
 	if _, err := f.client.Calendars.Get(t.Context(), namespace, "holidays"); !errors.Is(err, tocsin.ErrCalendarNotFound) {
 		t.Fatal("the calendar is still there", err)
+	}
+}
+
+func TestMonitorFromCreationToDestruction(t *testing.T) {
+	f := newTerraform(t, nil)
+	namespace := f.namespace()
+	configured := tree{"namespace": namespace, "id": "backup", "cron": "0 3 * * *"}
+	it := f.resource("tocsin_monitor")
+	it.apply(configured)
+	it.has(tree{"time_zone": "UTC", "grace": "5m", "repeat": nil, "every": nil, "tags": []any{}, "paused": false, "version": 1,
+		"managed_by": "terraform", "has_secrets": false})
+	it.without("/ping/", nil)
+
+	changed := tree{
+		"namespace": namespace, "id": "backup", "every": "3600s", "grace": "600s", "repeat": "60m", "tags": []string{"b", "a"},
+		"on_late": tree{"url": "https://ops.example/late"}, "on_recovery": tree{"url": "https://ops.example/well"},
+		"description": "The database", "paused": true,
+	}
+	it.apply(changed)
+	it.has(tree{"time_zone": nil, "grace": "600s", "paused": true})
+	imported := f.resource("tocsin_monitor")
+	imported.importAs(namespace + "/backup")
+	imported.unchanged(changed)
+	found, problems := f.data("tocsin_monitor", tree{"namespace": namespace, "id": "backup"})
+	if found["state"] != "paused" || found["running"] != false || found["expected_at"] != nil {
+		t.Error(found, problems)
+	}
+
+	put := tocsin.PutMonitor{Namespace: namespace, ID: "backup", Every: time.Hour}
+	if _, err := f.client.Monitors.Put(t.Context(), put); err != nil {
+		t.Fatal(err)
+	}
+	it.refresh()
+	f.refused(imported.try(nil), "", "plan again")
+	it.differs(changed, "description", "grace", "has_secrets", "on_late", "on_recovery", "repeat", "tags", "version")
+	it.apply(changed)
+	it.apply(configured)
+	it.has(tree{"paused": true, "on_late": nil, "repeat": nil})
+	it.apply(nil)
+	if _, err := f.client.Monitors.Get(t.Context(), namespace, "backup"); !errors.Is(err, tocsin.ErrMonitorNotFound) {
+		t.Fatal("the monitor is still there", err)
 	}
 }
 
@@ -255,6 +337,40 @@ func TestOrderedFlow(t *testing.T) {
 	it := f.resource("tocsin_flow")
 	it.apply(tree{"namespace": "ordered-shop", "match": "account:", "per_key": tree{"ordered": true}})
 	it.apply(tree{"namespace": "ordered-shop", "match": "account:", "per_key": tree{"parallelism": 2}})
+}
+
+// A number of occurrences does not make a deleted schedule one that has ended by itself.
+func TestScheduleThatWasDeletedBeforeItsLastOccurrence(t *testing.T) {
+	server := tocsintest.NewServer(t, "--log-level", "warning")
+	f := newTerraform(t, tree{"url": server.URL})
+	if _, err := server.Client().Namespaces.Create(t.Context(), tocsin.CreateNamespace{Name: "shop"}); err != nil {
+		t.Fatal(err)
+	}
+	configured := tree{
+		"namespace": "shop", "id": "thrice", "every": "1m", "max_occurrences": 3,
+		"callback_url": server.URL + "/health/live", "method": "GET",
+	}
+	it := f.resource("tocsin_schedule")
+	it.apply(configured)
+	if _, err := server.Advance(t.Context(), 2*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Client().Schedules.Delete(t.Context(), "shop", "thrice"); err != nil {
+		t.Fatal(err)
+	}
+	found, err := server.Client().Schedules.Get(t.Context(), "shop", "thrice")
+	if err != nil || found.Status != tocsin.ScheduleStatusEnded || len(found.Counts) == 0 {
+		t.Fatal("it has not ended after some occurrences", found, err)
+	}
+	it.refresh()
+	if !it.state.IsNull() {
+		t.Fatal("a schedule that was deleted is still in the state")
+	}
+	it.apply(configured)
+	found, err = server.Client().Schedules.Get(t.Context(), "shop", "thrice")
+	if err != nil || found.Status != tocsin.ScheduleStatusActive {
+		t.Fatal("it was not created again", found, err)
+	}
 }
 
 // A schedule that has ended by itself is not created again at each apply.

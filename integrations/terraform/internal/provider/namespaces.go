@@ -22,15 +22,17 @@ func namespaces() *kind {
 		name:        "namespace",
 		description: "A namespace, with the settings that its timers and schedules share.",
 		key:         []string{"name"},
-		attributes: joined(marks(), allHooks("; for timers and schedules without their own"), attributes{
+		attributes: joined(marks(), timerHooks("; for timers and schedules without their own"), attributes{
 			"name":       naming("The namespace's name."),
 			"num_shards": filled("The number of shards that its timers are spread over. Default: the server's. It can't be changed."),
 			"history":    textOr("all", "Which finished timers stay visible: `all`, `failures` or `none`."),
 			"retention":  predicted(durations, "How long finished timers stay visible. Default: the server's; it stays as it is."),
 			"answers": textOr("standard", "What a 2xx response to a callback means. `standard`: success, unless its body asks for "+
 				"something else. `strict`: success only with an empty body or `ok: true`."),
-			"retry_policy": policy,
-			"limits":       limitsOf("The limits of all attempts of the namespace together."),
+			"retry_policy":   policy,
+			"limits":         limitsOf("The limits of all attempts of the namespace together."),
+			"callback_batch": callbackBatch(),
+			onLate:           hook(hooks[onLate] + "; for monitors without their own"),
 			"quotas": schema.SingleNestedAttribute{
 				MarkdownDescription: "Limits on what its clients create.", Optional: true,
 				Attributes: attributes{

@@ -41,7 +41,12 @@ func TestMistakesAreFoundWithoutAServer(t *testing.T) {
 			"tocsin_schedule", with(schedule, tree{"retry_policy": tree{"max_interval": "x"}}),
 			`AttributeName("retry_policy").AttributeName("max_interval")`, "is no duration",
 		},
-		{"tocsin_flow", tree{"namespace": "shop", "match": "a:"}, `AttributeName("match")`, "limits nothing"},
+		{"tocsin_flow", tree{"namespace": "shop", "match": "a:"}, `AttributeName("match")`, "does nothing"},
+		{"tocsin_monitor", tree{"namespace": "shop", "id": "a"}, `AttributeName("cron")`, "exactly one of cron and every"},
+		{"tocsin_monitor", tree{"namespace": "shop", "id": "a", "every": "1h", "time_zone": "UTC"}, `AttributeName("time_zone")`,
+			"leave it out"},
+		{"tocsin_monitor", tree{"namespace": "shop", "id": "a", "every": "1h", "on_late": tree{}}, `AttributeName("on_late")`,
+			"exactly one of url"},
 		{"tocsin_calendar", tree{"namespace": "shop", "name": "none"}, `AttributeName("dates")`, "give dates, ranges or weekdays"},
 		{"tocsin_namespace", tree{"name": "shop", "quotas": tree{}}, `AttributeName("quotas")`, "has none"},
 	} {
@@ -53,6 +58,7 @@ func TestMistakesAreFoundWithoutAServer(t *testing.T) {
 	} {
 		f.none(f.resource("tocsin_schedule").validate(configured))
 	}
+	f.none(f.resource("tocsin_flow").validate(tree{"namespace": "shop", "match": "a:", "callback_batch": unknown}))
 }
 
 func TestTheServersReasonsAreAtTheirAttributes(t *testing.T) {
@@ -86,6 +92,9 @@ func TestTheServersReasonsAreAtTheirAttributes(t *testing.T) {
 			"tocsin_flow", tree{"namespace": namespace, "match": "a:", "total": tree{"rate": tree{"count": 1, "per": "2d"}}},
 			`AttributeName("total").AttributeName("rate").AttributeName("per")`,
 		},
+		{"tocsin_monitor", tree{"namespace": namespace, "id": "a", "every": "1h", "repeat": "1s"}, `AttributeName("repeat")`},
+		{"tocsin_flow", tree{"namespace": namespace, "match": "a:", "callback_batch": tree{"max": 501}},
+			`AttributeName("callback_batch").AttributeName("max")`},
 	} {
 		it := f.resource(each.of)
 		f.refused(it.try(each.configured), strings.ReplaceAll(each.at, "timeZone", "time_zone"), "")
@@ -104,8 +113,11 @@ func TestWhatExistsIsNotOverwritten(t *testing.T) {
 	f.resource("tocsin_flow").apply(flow)
 	calendar := tree{"namespace": namespace, "name": "weekends", "weekdays": []string{"SAT", "SUN"}}
 	f.resource("tocsin_calendar").apply(calendar)
+	monitor := tree{"namespace": namespace, "id": "backup", "every": "1h"}
+	f.resource("tocsin_monitor").apply(monitor)
 	for of, configured := range map[string]tree{
-		"tocsin_schedule": schedule, "tocsin_flow": flow, "tocsin_calendar": calendar, "tocsin_namespace": {"name": namespace},
+		"tocsin_monitor": monitor, "tocsin_schedule": schedule, "tocsin_flow": flow, "tocsin_calendar": calendar,
+		"tocsin_namespace": {"name": namespace},
 	} {
 		f.refused(f.resource(of).try(configured), "", "exists already; import it")
 	}

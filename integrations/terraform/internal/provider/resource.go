@@ -196,7 +196,11 @@ func openAddresses(of attributes, planned, configured tree) {
 
 // secretsDiffer asks the server whether it has other secrets than the configuration.
 func (d *declared) secretsDiffer(ctx context.Context, problems *diag.Diagnostics, c *call) bool {
-	if d.kind.tried == nil || !hasHidden(d.kind.attributes, c.configured) && c.stored[hasSecrets] != true {
+	hidden, shown := hasHidden(d.kind.attributes, c.configured), c.stored[hasSecrets] == true
+	if d.kind.tried == nil {
+		return hidden != shown // all that can be known
+	}
+	if !hidden && !shown {
 		return false
 	}
 	before, _ := c.stored["version"].(*big.Float)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -21,7 +20,7 @@ func schedules() *kind {
 		description: "A schedule: it calls a URL at the instants of a cron expression, or at intervals. One that has ended by " +
 			"itself, at `end_at` or after `max_occurrences`, stays in the state; a change lets it start over.",
 		key: []string{"namespace", "id"},
-		attributes: joined(marks(), timing(), allHooks(""), attributes{
+		attributes: joined(marks(), timing(), timerHooks(""), attributes{
 			"namespace":           naming("The namespace's name."),
 			"id":                  naming("The schedule's id, unique among its namespace's schedules."),
 			"callback_url":        address("callback_url", "The http or https URL to call, or `nats://subject` to publish to."),
@@ -117,8 +116,7 @@ func timing() attributes {
 	pauses := countOr(0, "Pauses the schedule when this many occurrences in a row have failed; 0: never.")
 	pauses.Validators = nil
 	return attributes{
-		"cron": text("A cron expression of five fields, or six with the seconds first, or `@hourly`, `@daily`, `@weekly`, " +
-			"`@monthly`, `@yearly`. Give it, or `every`."),
+		"cron":      cron(),
 		"time_zone": filledText("The IANA time zone of `cron`. Default: `UTC`."),
 		"every":     textOf(positiveDurations, "An interval of `1s` to `366d`, by elapsed time, instead of `cron`."),
 		"anchor": textOf(instants, "An instant from which `every` counts, in both directions. Default: the schedule's "+
@@ -126,10 +124,7 @@ func timing() attributes {
 		"start_at":        textOf(instants, "No instant is earlier than this."),
 		"end_at":          textOf(instants, "All instants are earlier than this."),
 		"max_occurrences": count("How many instants it has; afterwards it ends."),
-		"jitter": schema.StringAttribute{
-			MarkdownDescription: "Longest delay of an instant.", Optional: true, Computed: true,
-			Default: stringdefault.StaticString("0s"), CustomType: formType{form: durations},
-		},
+		"jitter":          textOfOr(durations, "0s", "Longest delay of an instant."),
 		"catch_up": textOr("latest", "What becomes of instants that pass while the schedule cannot fire: `latest` (the last of "+
 			"them fires), `all` or `none`."),
 		"catch_up_window": textOf(durations,
@@ -150,11 +145,8 @@ func filledText(description string) schema.StringAttribute {
 
 func validateSchedule(configured tree) map[string]string {
 	wrong := map[string]string{}
-	exactlyOne(configured, wrong, "cron", "cron", "every")
+	validateRhythm(configured, wrong)
 	exactlyOne(configured, wrong, "callback_url", "callback_url", "secret_callback_url")
-	if configured["cron"] == nil && configured["time_zone"] != nil {
-		wrong["time_zone"] = "is that of cron, which is not given; leave it out"
-	}
 	if configured["payload"] != nil && configured["body"] != nil && isKnown(configured) {
 		wrong["payload"] = "is sent in the envelope, which body replaces; give one of payload and body"
 	}
@@ -171,9 +163,7 @@ var mediaTypes = map[string]string{
 }
 
 func predictSchedule(configured, planned tree) {
-	if configured["time_zone"] == nil {
-		planned["time_zone"] = ifGiven(configured["cron"], "UTC", nil)
-	}
+	predictTimeZone(configured, planned)
 	if configured["payload"] == nil {
 		planned["payload"] = ifGiven(configured["body"], nil, "null")
 	}
@@ -203,8 +193,13 @@ func scheduleShown(found *tocsin.Schedule, err error) (object, error) {
 }
 
 // endsByItself reports whether an ended schedule has come to its end, so that creating it again would be wrong. Others have
-// been deleted.
+// been deleted. Counts has all its occurrences: those by hand, too, so that a deleted one with some of them may pass for
+// complete, but never the other way round.
 func endsByItself(found *tocsin.Schedule, now time.Time) bool {
-	_, limited := found.MaxOccurrences.Get()
-	return limited || !found.EndAt.IsZero() && !found.EndAt.After(now)
+	ended := 0
+	for _, count := range found.Counts {
+		ended += count
+	}
+	most, limited := found.MaxOccurrences.Get()
+	return limited && ended >= most || !found.EndAt.IsZero() && !found.EndAt.After(now)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
@@ -125,6 +126,43 @@ func TestSecretsOfNamespaces(t *testing.T) {
 	it.has(tree{"signed": true})
 	it.apply(tree{"name": "secret-shop"})
 	it.has(tree{"signed": true, "has_secrets": false})
+}
+
+// The server can't try a monitor: a secret is sent with each change, and seen where there was none, or is to be none.
+func TestSecretsOfMonitors(t *testing.T) {
+	f := newTerraform(t, nil)
+	namespace := f.namespace()
+	plain := tree{"namespace": namespace, "id": "backup", "every": "1h", "on_late": tree{"url": "https://ops.example/late"}}
+	secret := func(mark string) tree {
+		return with(plain, tree{"on_late": tree{"secret_url": "https://ops.example/late?token=" + mark}})
+	}
+	it := f.resource("tocsin_monitor")
+	it.apply(secret("planted-1"))
+	it.has(tree{"has_secrets": true, "version": 1})
+	it.unchanged(secret("planted-2"))
+	it.apply(with(secret("planted-2"), tree{"grace": "10m"}))
+	it.has(tree{"has_secrets": true, "version": 2})
+	it.without("planted", nil)
+	it.apply(plain)
+	it.has(tree{"has_secrets": false, "version": 3})
+
+	// One that was added by hand is removed, and one that was removed comes back.
+	_, err := f.client.Monitors.Put(t.Context(), tocsin.PutMonitor{
+		Namespace: namespace, ID: "backup", Every: time.Hour,
+		OnLate: &tocsin.Hook{URL: "https://ops.example/late", Headers: map[string]string{"authorization": "Bearer planted"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	it.refresh()
+	it.has(tree{"has_secrets": true})
+	it.apply(plain)
+	it.has(tree{"has_secrets": false, "version": 5})
+	headed := with(plain, tree{"on_late": tree{
+		"url": "https://ops.example/late", "secret_headers": tree{"authorization": "Bearer planted"},
+	}})
+	it.apply(headed)
+	it.has(tree{"has_secrets": true, "version": 6})
 }
 
 func TestSecretsInOtherArgumentsAreRefused(t *testing.T) {

@@ -61,6 +61,10 @@ class Keyring(Protocol):
         """The key stored under this SHA-256, if it is in force. A lookup by hash leaks nothing, by timing or otherwise, about
         other keys' secrets."""
 
+    @property
+    def identifies(self) -> bool:
+        """Whether there is an identity provider."""
+
     def identify(self, token: str) -> ApiKey | None:
         """Whom the identity provider knows by this token, as a key with what they may do. Raises Unavailable."""
 

@@ -22,6 +22,7 @@ from tocsin.web.pages.limits import UiLimits
 _TOKEN = r"[A-Za-z0-9_-]{43}"
 _ANONYMOUS = re.compile(rf"{_TOKEN}\Z")
 _SIGNED_IN = re.compile(rf"s\.(?P<key_id>[A-Za-z0-9_-]{{1,64}})\.{_TOKEN}\Z")
+_IDENTITY = re.compile(rf"{IDENTITY_PREFIX}[0-9a-f]{{24}}\Z")
 #: The share of the idle timeout after which a use is stored.
 _TOUCHED_AFTER = 0.05
 _FORMS = b"tocsin pages: forms"
@@ -151,7 +152,7 @@ class Sessions:
         if not _SIGNED_IN.match(cookie):
             return False
         key_id = key_id_of(cookie)
-        return key_id.startswith(IDENTITY_PREFIX) or self._keys.by_id(key_id) is not None
+        return (self._keys.identifies and _IDENTITY.match(key_id) is not None) or self._keys.by_id(key_id) is not None
 
     def _principal(self, cookie: str, sign_in: SignIn | None) -> Principal | None:
         key = None

@@ -9,6 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from tocsin.model.errors import InvalidInput, NamespaceNotFound, ScheduleEnded, ScheduleNotFound, Unavailable
+from tocsin.model.hooks import field_of
 from tocsin.model.schedule import CatchUp, Definition, ScheduleStatus
 from tocsin.model.schedule_reading import zone_names
 from tocsin.model.timer import Timer
@@ -53,7 +54,7 @@ _LABELS = {
     "jitter": "Jitter",
     "pauseAfterFailures": "Pause after failures",
     **LABELS,
-    **HOOK_LABELS,
+    **{field_of(event): HOOK_LABELS[field_of(event)] for event in ScheduleForm.events},
 }
 
 _create_reader = JsonReader(wire.CreateSchedule)
