@@ -342,7 +342,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
     "Monitors": {
         "putMonitor": About(
             "Create or replace a monitor",
-            errors=("VERSION_CONFLICT", *_SCHEDULE_WRITE_ERRORS),
+            errors=("QUOTA_EXCEEDED", "VERSION_CONFLICT", *_SCHEDULE_WRITE_ERRORS),
             example={
                 **_MONITOR,
                 "cron": "0 3 * * *",

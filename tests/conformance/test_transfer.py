@@ -45,7 +45,8 @@ from tocsin.server.transfer_rows import Row, shard_rows
 from tocsin.statistics import records
 from tocsin.stores.memory import MemoryStore
 from tocsin.stores.options import CassandraOptions, MongoOptions, PostgresOptions
-from tocsin.timers import jobs
+from tocsin.timers import jobs, monitor_records
+from tocsin.timers.engine import tenures
 from tocsin.timers.jobs import JOBS
 
 SOURCE_SHARDS = 4
@@ -272,7 +273,7 @@ def test_every_kind_of_record_is_moved() -> None:
     written -= {'"doctor"', "TRANSFER"}
     # Parameters: of the port itself, and of the transfer, which writes every kind.
     written -= {"self", "kind"}
-    constants = {**vars(administration), **vars(jobs), **vars(records)}
+    constants = {**vars(administration), **vars(jobs), **vars(records), **vars(monitor_records), **vars(tenures)}
     assert {constants[name] for name in written} == set(RECORD_KINDS)
 
 

@@ -44,6 +44,21 @@ def test_failures_are_limited_per_address_and_the_limit_recovers() -> None:
     assert refused(failures, "2001:db8:0:1::1", 1) == 0
 
 
+def test_a_look_at_the_limit_counts_nothing() -> None:
+    clock = Clock()
+    failures = AuthFailures(now_s=clock)
+    for _ in range(2 * limits._BURST):
+        failures.check("10.0.0.1")
+    assert refused(failures, "10.0.0.1", limits._BURST) == 0
+    for _ in range(2):
+        with pytest.raises(TooManyFailures):
+            failures.check("10.0.0.1")
+    failures.check("10.0.0.2")
+    clock.now_s += limits._REFILL_S
+    failures.check("10.0.0.1")
+    assert refused(failures, "10.0.0.1", 2) == 1
+
+
 def test_memory_and_log_lines_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "_ADDRESSES_MAX", 50)
     clock, counted = Clock(), []

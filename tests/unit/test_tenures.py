@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.support.faulty_store import Fault, FaultyStore
 
+from tocsin.server.transfer_records import copy_records, differing_records
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import FakeClock
 from tocsin.timers.engine.context import Context
@@ -106,6 +107,32 @@ async def test_record_that_could_not_be_written_is_written_at_the_next_heartbeat
     await node.keep()
     next_one, _ = cluster.node(2)
     assert len(await next_one.claimed(0, None, 0)) == 2
+
+
+async def test_outages_concern_the_shards_of_the_store_to_which_monitors_were_transferred() -> None:
+    """With another number of shards, a monitor's new shard may be one that its node never had."""
+    cluster, target = await opened(), await opened()
+    target.clock = cluster.clock
+    first, name = cluster.node(1, owned=(0, 1))
+    await first.keep()
+    worked_until = cluster.clock.now_us()
+    cluster.clock.advance(60 * S)
+    second, _ = cluster.node(2, owned=(0,))
+    (before,) = await second.claimed(0, name, 0)
+    second.lost(3, cluster.clock.now_us() + S)
+    await second.close()
+    await cluster.store.put_record(TENURES, "damaged", "{", None)
+    cluster.clock.advance(3_600 * S)
+    await copy_records(cluster.store, 4, target.store, 8)
+    assert await differing_records(cluster.store, 4, target.store, 8) == []
+    third, _ = target.node(3)
+    outages = await third.claimed(7, None, 0)
+    assert outages == (before, Outage(worked_until + 61 * S, cluster.clock.now_us()))
+    # Where the shards are the same, so is what is known of each.
+    await copy_records(cluster.store, 4, target.store, 4)
+    assert await differing_records(cluster.store, 4, target.store, 4) == []
+    fourth, _ = target.node(4)
+    assert (await fourth.claimed(1, None, 0))[-1].from_us == worked_until
 
 
 async def test_hand_over_between_nodes_that_work_loses_nothing() -> None:

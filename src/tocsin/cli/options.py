@@ -420,8 +420,10 @@ class MonitorHookOptions:
     ] = None
 
     def fields(self) -> dict[str, Any]:
-        """The fields of the request; None for those that are not given."""
-        return {"onLate": _hook(self.on_late), "onRecovery": _hook(self.on_recovery)}
+        """The fields of the request; None for those that are not given. A put is the whole definition, so that what it leaves
+        out is removed."""
+        given = {"onLate": self.on_late, "onRecovery": self.on_recovery}
+        return {name: {"url": url} if url else None for name, url in given.items()}
 
 
 @dataclass(frozen=True)

@@ -287,6 +287,10 @@ class RequestExpired(Unavailable):
     code = "REQUEST_EXPIRED"
 
 
+#: The kinds of Unavailable after which certainly nothing was written. After the others, the outcome may be unknown.
+NOT_DONE = (ShardMoved, Overloaded, RequestExpired)
+
+
 class StoreError(TocsinError):
     """Base of what a store adapter raises."""
 

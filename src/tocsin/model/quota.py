@@ -24,8 +24,8 @@ class Quota(StrEnum):
 
 class Quotas(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The quotas of a namespace; None: there is none of that kind. `pending` limits its pending timers, without schedules and
-    notifications; `creates_per_second` the timers and schedules that its clients create; `payload_bytes` one payload, or one
-    raw body."""
+    notifications; `creates_per_second` the timers and schedules that its clients create, and their puts of monitors;
+    `payload_bytes` one payload, or one raw body."""
 
     pending: int | None = None
     creates_per_second: int | None = None

@@ -21,11 +21,12 @@ from tocsin.administration import (
     every,
 )
 from tocsin.model.namespace import Namespace
+from tocsin.model.timer import UNUSABLE
 from tocsin.ports.records import Record, Records
 from tocsin.server.transfer_mark import TransferRefused
 from tocsin.server.transfer_rows import spread, with_ordered_flows
 from tocsin.statistics.records import MINUTES, OUTAGES, TEN_MINUTES
-from tocsin.timers.engine.tenures import TENURES
+from tocsin.timers.engine.tenures import TENURES, Tenure
 from tocsin.timers.jobs import JOBS
 from tocsin.timers.monitor_records import MONITOR_TOKENS, MONITORS
 
@@ -37,7 +38,7 @@ RECORD_KINDS = (
 #: Kinds whose versions clients see and name in conditions: they stay as they are. The others begin at 1.
 _VERSIONED = (NAMESPACES, FLOWS, CALENDARS)
 
-_namespace_decoder = msgspec.json.Decoder(Namespace)
+_namespace_decoder, _tenure_decoder = msgspec.json.Decoder(Namespace), msgspec.json.Decoder(Tenure)
 
 
 async def copy_records(source: Records, source_shards: int, target: Records, target_shards: int) -> None:
@@ -67,11 +68,20 @@ async def differing_records(source: Records, source_shards: int, target: Records
 
 
 def _moved(kind: str, record: Record, source_shards: int, target_shards: int, ordered: Container[str]) -> Record:
-    """The record as the target has it: a namespace has its timers in as many shards as belong to it there."""
-    if kind != NAMESPACES or source_shards == target_shards:
+    """The record as the target has it: a namespace has its timers in as many shards as belong to it there, and what is known
+    of a node's work and of outages concerns the shards of there."""
+    if source_shards == target_shards:
         return record
-    namespace = _namespace_decoder.decode(record.value)
-    return record._replace(value=encoded(spread(namespace, source_shards, target_shards, ordered)))
+    if kind == NAMESPACES:
+        namespace = _namespace_decoder.decode(record.value)
+        return record._replace(value=encoded(spread(namespace, source_shards, target_shards, ordered)))
+    if kind == TENURES:
+        try:
+            return record._replace(value=encoded(_tenure_decoder.decode(record.value).spread(target_shards)))
+        except UNUSABLE:
+            # Damaged: no node takes anything from it, neither here nor there.
+            return record
+    return record
 
 
 async def _put(target: Records, kind: str, record: Record, former: Record | None) -> None:

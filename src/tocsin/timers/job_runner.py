@@ -25,15 +25,13 @@ import msgspec
 from tocsin.keys import ApiKeys
 from tocsin.model.audit import AuditAction, AuditSource, Detail
 from tocsin.model.errors import (
+    NOT_DONE,
     Conflict,
     NamespaceNotFound,
-    Overloaded,
-    RequestExpired,
     ScheduleEnded,
     ServiceCallNotFailed,
     ServiceCallNotFound,
     ServiceCallNotScheduled,
-    ShardMoved,
     StoreError,
     TimerNotFound,
     TimerNotPending,
@@ -76,8 +74,6 @@ _SAVE_INTERVAL_US = US_PER_SECOND
 #: Pause before a call is repeated that failed.
 _RETRY_S = 0.5
 
-#: Writes that were certainly not done.
-_NOT_DONE = (ShardMoved, Overloaded, RequestExpired)
 #: Answers to writes of rows that are not among the job's rows any more.
 _GONE = (TimerNotFound, TimerNotPending, TimerPending, ScheduleEnded, ServiceCallNotFound, ServiceCallNotFailed)
 
@@ -324,7 +320,7 @@ class _Run:
             except _GONE:
                 return in_doubt
             except (Unavailable, StoreError) as error:
-                in_doubt = in_doubt or (sent and not isinstance(error, _NOT_DONE))
+                in_doubt = in_doubt or (sent and not isinstance(error, NOT_DONE))
                 await self._pause_after(error)
             except TocsinError as error:
                 return error

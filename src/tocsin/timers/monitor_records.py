@@ -52,6 +52,11 @@ def scope_of(namespace: str, id_prefix: str = "") -> tuple[str, str]:
 async def add_monitor(records: Records, namespace: str, monitor_id: str, token: str) -> None:
     """Stores that there may be such a monitor, and that the token with this hash is its."""
     await records.put_record(MONITOR_TOKENS, token, encoded(Place(namespace, monitor_id)), None)
+    await list_monitor(records, namespace, monitor_id)
+
+
+async def list_monitor(records: Records, namespace: str, monitor_id: str) -> None:
+    """Stores that there may be such a monitor."""
     await records.put_record(MONITORS, key_of(namespace, monitor_id), "{}", None)
 
 

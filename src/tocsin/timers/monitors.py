@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import contextlib
 from collections import OrderedDict
 from collections.abc import Awaitable
 from dataclasses import dataclass
@@ -13,12 +14,19 @@ import msgspec
 
 from tocsin.model.condition import Outcome
 from tocsin.model.errors import (
+    NOT_DONE,
     FieldError,
     InvalidInput,
     MonitorNotFound,
+    NamespaceDeleting,
+    NamespaceNotFound,
+    Overloaded,
     RecordUndecodable,
+    StoreError,
     TimerNotFound,
     TimerNotPending,
+    TocsinError,
+    Unavailable,
 )
 from tocsin.model.ids import monitor_uuid
 from tocsin.model.monitor import (
@@ -44,6 +52,7 @@ from tocsin.model.stored_secrets import take_secrets, withholds
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.records import RECORD_KEY_END
 from tocsin.ports.store import GENERATION_BYTES
+from tocsin.timers.engine.monitoring import unexpected
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.listing import LIST_READS_MAX, Scope, TimerView
 from tocsin.timers.monitor_records import (
@@ -52,6 +61,7 @@ from tocsin.timers.monitor_records import (
     delete_monitor,
     delete_token,
     key_of,
+    list_monitor,
     monitor_keys,
     monitor_of_token,
     place_of,
@@ -65,6 +75,8 @@ T = TypeVar("T")
 _TOKENS_MAX = 50_000
 #: Unknown tokens that are looked for in the store at once: a flood of them takes no more of it.
 _LOOKUPS_MAX = 16
+#: Pings that may wait for such a look-up; others are refused, and their jobs try again.
+_LOOKUPS_WAITING_MAX = 1_000
 #: Monitors that one read of a list has.
 _READ_MAX = 200
 
@@ -115,15 +127,17 @@ class Monitors:
         self._timers, self._store = timers, timers.store
         #: Tokens that were good when they were used last, by their hashes.
         self._places: OrderedDict[str, Place] = OrderedDict()
-        self._lookups = asyncio.Semaphore(_LOOKUPS_MAX)
+        self._lookups, self._lookups_waiting = asyncio.Semaphore(_LOOKUPS_MAX), 0
 
     async def put(
         self, timer: Timer, definition: MonitorDefinition, *, expected_version: int | None = None
     ) -> MonitorView:
         """Stores a validated monitor, whose id is the timer's; it is durable when this returns. A monitor of that id keeps
         its state and its token. `[redacted]` in hooks stands for the secrets of the stored monitor. Raises VersionConflict,
-        InvalidInput."""
+        InvalidInput, QuotaExceeded."""
         namespace, monitor_id = timer.namespace, timer.id
+        await self._timers.namespaces.ensure_known(namespace)
+        self._timers.quotas.check_create(timer)
         stored = await self._stored(namespace, monitor_id)
         if withholds(timer):
             take_secrets(timer, None if stored is None else stored.timer)
@@ -134,16 +148,20 @@ class Monitors:
             except MonitorNotFound:
                 # It was deleted meanwhile.
                 pass
+        if (refused := unexpected(expected_version, None)) is not None:
+            raise refused
         token = new_token()
         hashed = hash_token(token)
         self._timers.namespaces.refuse_deleting(namespace)
-        await self._read(add_monitor(self._store, namespace, monitor_id, hashed))
         timer.monitor = Monitor(definition, MonitorState(hashed))
-        view = await self._change(namespace, monitor_id, PutMonitor(expected_version), timer)
+        view = await self._change_with(hashed, namespace, monitor_id, PutMonitor(expected_version), timer)
         if view.monitor.state.token != hashed:
             # Another one has created it meanwhile.
             await self._read(delete_token(self._store, hashed))
             return view
+        # A delete of the one before may have removed the record meanwhile. The token must be shown, even if this fails.
+        with contextlib.suppress(Unavailable):
+            await self._read(list_monitor(self._store, namespace, monitor_id))
         return msgspec.structs.replace(view, token=token, created=True)
 
     async def get(self, namespace: str, monitor_id: str) -> MonitorView:
@@ -163,7 +181,7 @@ class Monitors:
         except (TimerNotFound, TimerNotPending):
             raise _not_found(namespace, monitor_id) from None
         await self._read(self._store.forget(found.shard_id, [found.uuid]))
-        await self._read(delete_monitor(self._store, namespace, monitor_id))
+        await self._unlist(namespace, monitor_id)
         await self._read(delete_token(self._store, found.monitor.state.token))
 
     async def pause(self, namespace: str, monitor_id: str) -> MonitorView:
@@ -178,8 +196,7 @@ class Monitors:
         """Replaces the monitor's token; the former one is unknown when this returns."""
         former, token = await self.get(namespace, monitor_id), new_token()
         hashed = hash_token(token)
-        await self._read(add_monitor(self._store, namespace, monitor_id, hashed))
-        view = await self._change(namespace, monitor_id, RotateToken(hashed))
+        view = await self._change_with(hashed, namespace, monitor_id, RotateToken(hashed))
         await self._read(delete_token(self._store, former.monitor.state.token))
         return msgspec.structs.replace(view, token=token)
 
@@ -188,23 +205,26 @@ class Monitors:
         be in the owner's memory alone for a few seconds, which moves no deadline of its next owner forward."""
         return await self._change(namespace, monitor_id, ping)
 
+    def remembers(self, token: str) -> bool:
+        """Whether a ping by this token needs no look-up."""
+        return hash_token(token) in self._places
+
     async def ping_by_token(self, token: str, ping: Ping) -> MonitorView:
-        """The same for whoever has the token. Raises MonitorNotFound, always with the same text."""
-        unknown = MonitorNotFound("no such monitor")
+        """The same for whoever has the token. Raises MonitorNotFound, always with the same text, and Overloaded."""
         if not is_token(token):
-            raise unknown
+            raise _unknown_token()
         hashed = hash_token(token)
         place = self._places.get(hashed)
         if place is None:
-            async with self._lookups:
-                place = await self._read(monitor_of_token(self._store, hashed))
+            place = await self._look_up(hashed)
         if place is None:
-            raise unknown
+            raise _unknown_token()
         try:
             view = await self.ping(place.namespace, place.id, msgspec.structs.replace(ping, token=hashed))
-        except MonitorNotFound:
+        except (MonitorNotFound, NamespaceNotFound, NamespaceDeleting):
+            # Whoever has a token learns no names.
             self._places.pop(hashed, None)
-            raise unknown from None
+            raise _unknown_token() from None
         self._places[hashed] = place
         self._places.move_to_end(hashed)
         if len(self._places) > _TOKENS_MAX:
@@ -266,6 +286,19 @@ class Monitors:
             found |= {key_of(namespace, name): seen for name, view in views.items() if (seen := _viewed(view))}
         return [found[key] for key in keys if key in found]
 
+    async def _look_up(self, hashed: str) -> Place | None:
+        if self._lookups_waiting >= _LOOKUPS_WAITING_MAX:
+            raise Overloaded(f"{self._lookups_waiting} pings are already waiting for a look-up; try again later")
+        self._lookups_waiting += 1
+        try:
+            await self._lookups.acquire()
+        finally:
+            self._lookups_waiting -= 1
+        try:
+            return await self._read(monitor_of_token(self._store, hashed))
+        finally:
+            self._lookups.release()
+
     async def _stored(self, namespace: str, monitor_id: str) -> MonitorView | None:
         view = await self._timers.get_by_uuid(namespace, monitor_uuid(namespace, monitor_id))
         return None if view is None else _viewed(view)
@@ -285,6 +318,27 @@ class Monitors:
         if found is None:
             raise _not_found(namespace, monitor_id)
         return found
+
+    async def _change_with(
+        self, hashed: str, namespace: str, monitor_id: str, change: MonitorChange, timer: Timer | None = None
+    ) -> MonitorView:
+        """The same of a change that brings the token with this hash, whose records must be there before."""
+        await self._read(add_monitor(self._store, namespace, monitor_id, hashed))
+        try:
+            return await self._change(namespace, monitor_id, change, timer)
+        except TocsinError as error:
+            if isinstance(error, NOT_DONE) or not isinstance(error, (Unavailable, StoreError)):
+                # Certainly refused. What can't be removed again is a hint to nothing.
+                with contextlib.suppress(TocsinError):
+                    await self._read(delete_token(self._store, hashed))
+                    await self._unlist(namespace, monitor_id)
+            raise
+
+    async def _unlist(self, namespace: str, monitor_id: str) -> None:
+        """Removes the record of a monitor that is not there; one that was created meanwhile keeps it."""
+        await self._read(delete_monitor(self._store, namespace, monitor_id))
+        if await self._stored(namespace, monitor_id) is not None:
+            await self._read(list_monitor(self._store, namespace, monitor_id))
 
     async def _read(self, call: Awaitable[T]) -> T:
         return await self._timers.namespaces.read(call)
@@ -312,6 +366,10 @@ def unreported(monitor: Monitor, now_us: int) -> builtins.list[Period]:
 
 def _not_found(namespace: str, monitor_id: str) -> MonitorNotFound:
     return MonitorNotFound(f"no monitor {monitor_id!r} in namespace {namespace!r}")
+
+
+def _unknown_token() -> MonitorNotFound:
+    return MonitorNotFound("no such monitor")
 
 
 def _bad_cursor() -> InvalidInput:

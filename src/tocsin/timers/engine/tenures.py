@@ -52,6 +52,13 @@ class Tenure(msgspec.Struct):
         """Until when the node worked on a shard; 0 if it did not."""
         return self.until if shard_id in self.owned else self.released.get(shard_id, 0)
 
+    def spread(self, total_shards: int) -> Tenure:
+        """The same for a store with another number of shards. Any of them may have monitors of any of these, so all count as
+        shards that the node worked on until the end, and that each outage concerned."""
+        everywhere = list(range(total_shards))
+        outages = [ShardsOutage(each.from_us, each.until_us, everywhere) for each in self.outages]
+        return Tenure(max([self.until, *self.released.values()]), outages, everywhere)
+
 
 _decoder = msgspec.json.Decoder(Tenure)
 

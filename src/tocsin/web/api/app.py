@@ -233,6 +233,8 @@ class Api:
         request.key = self.gate.admit(route, headers, client, found.parameters, scope)
         if not operation.any_query:
             request.query = read_query(scope["query_string"], operation)
+        if route.before_body is not None:
+            route.before_body(request)
         if operation.request is not None or operation.undecoded or operation.any_body:
             request.body = await self._body(route, headers, receive)
         if not self._has_agent() and route.names_tenant(request):

@@ -9,8 +9,9 @@ from msgspec import UNSET
 from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction
 from tocsin.model.errors import MonitorNotFound
+from tocsin.model.monitor import is_token
 from tocsin.web.api.operation import Operation, Reach
-from tocsin.web.api.request import ApiRequest
+from tocsin.web.api.request import ApiRequest, AsgiRequest
 from tocsin.web.http import monitor_wire as wire
 from tocsin.web.http.access import AuthFailures
 from tocsin.web.http.errors import Response
@@ -96,44 +97,58 @@ class MonitorHandlers:
         return wire.MonitorAnswer(monitor_answer(await self._requests.change(action, sent, request.actor)))
 
 
-_ping = partial(Operation, any_query=True)
+_ping = partial(Operation, any_query=True, before_body="check")
 
 
 class PingHandlers:
-    """Takes the pings of jobs, which have no key but the token in their URL. Unknown tokens count like failed keys."""
+    """Takes the pings of jobs, which have no key but the token in their URL. Unknown tokens count like failed keys.
+    Beyond the limit of an address, only tokens that were good before are taken from it, and no others are looked for."""
 
     def __init__(self, requests: MonitorRequests, failures: AuthFailures) -> None:
         self._monitors, self._failures = requests.monitors, failures
 
     @_ping("ping", "/ping/{token}", method="GET")
-    async def ping(self, request: ApiRequest) -> Response:
+    async def ping(self, request: AsgiRequest) -> Response:
         """The monitor's job has succeeded. The response comes when that is durable; a ping that only repeats what is known
         may be written a few seconds later."""
         return await self._take(request)
 
     @_ping("pingWithBody", "/ping/{token}", any_body=True)
-    async def ping_with_body(self, request: ApiRequest) -> Response:
+    async def ping_with_body(self, request: AsgiRequest) -> Response:
         """The same with a body of any type, such as a log, of which the end is kept with the period."""
         return await self._take(request)
 
     @_ping("pingEvent", "/ping/{token}/{event}", method="GET")
-    async def ping_event(self, request: ApiRequest) -> Response:
+    async def ping_event(self, request: AsgiRequest) -> Response:
         """The monitor's job has begun (`start`), has failed (`fail`), or has ended with an exit code (0 to 255), of which 0
         is a success."""
         return await self._take(request)
 
     @_ping("pingEventWithBody", "/ping/{token}/{event}", any_body=True)
-    async def ping_event_with_body(self, request: ApiRequest) -> Response:
+    async def ping_event_with_body(self, request: AsgiRequest) -> Response:
         """The same with a body of any type, of which the end is kept with the period."""
         return await self._take(request)
 
-    async def _take(self, request: ApiRequest) -> Response:
+    def check(self, request: AsgiRequest) -> None:
+        """Raises MonitorNotFound for a path that is no ping, and TooManyFailures, before anything is spent on the request."""
+        token = request.parameters["token"]
+        if ping_of(request.parameters.get("event"), b"") is None or not is_token(token):
+            raise self._unknown(request)
+        if not self._monitors.remembers(token):
+            self._failures.check(request.address)
+
+    async def _take(self, request: AsgiRequest) -> Response:
         ping = ping_of(request.parameters.get("event"), request.body)
+        assert ping is not None, "check has refused it"
+        # Of a large body a small part is kept, also while the ping waits.
+        request.body = b""
         try:
-            if ping is None:
-                raise MonitorNotFound("no such monitor")
             await self._monitors.ping_by_token(request.parameters["token"], ping)
         except MonitorNotFound:
-            self._failures.failure(request.address, "unknown_token", "ping")
-            raise
+            raise self._unknown(request) from None
         return Response(200, _TAKEN_HEADERS, _TAKEN)
+
+    def _unknown(self, request: AsgiRequest) -> MonitorNotFound:
+        """What is answered to an unknown ping, which counts. Raises TooManyFailures."""
+        self._failures.failure(request.address, "unknown_token", "ping")
+        return MonitorNotFound("no such monitor")

@@ -45,7 +45,8 @@ class Operation:
     `key_required`: the request needs a key even on a server that requires none otherwise. `query` has the names of its query
     parameters, `repeated` of those that may be given several times; others are refused. `any_query`: its query is ignored,
     since probes, scrapers and browsers add parameters. `answer` makes the answer of what the handler returns, or completes
-    the request with; None: that is the answer. `shortcut` names the method that gets each body first on the direct path, and
+    the request with; None: that is the answer. `before_body` names the method that gets each request before its body is
+    read, and may refuse it. `shortcut` names the method that gets each body first on the direct path, and
     serves the request if it can.
     """
 
@@ -66,6 +67,7 @@ class Operation:
     repeated: tuple[str, ...] = ()
     any_query: bool = False
     answer: Callable[[Any, Any], object] | None = None
+    before_body: str | None = None
     shortcut: str | None = None
     #: The name of the handler's method.
     handler: str = ""

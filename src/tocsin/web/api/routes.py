@@ -71,6 +71,8 @@ class Route:
     scope: str | None
     #: Begins the request with the undecoded body, and returns whether it did; None: nothing does.
     shortcut: Callable[[ApiRequest, bytes], bool] | None
+    #: Raises an error for a request whose body is not worth reading; None: nothing does.
+    before_body: Callable[[ApiRequest], None] | None = None
 
     def start(self, request: ApiRequest) -> object:
         """Calls the handler with the decoded body. Raises InvalidInput, MalformedBody, Forbidden."""
@@ -189,6 +191,7 @@ class Routes(Paths["Route | None"]):
                     is_open=operation.reach is Reach.OPEN or (operation.name == "metrics" and metrics_open),
                     scope=_scope_of(operation),
                     shortcut=None if operation.shortcut is None else getattr(handlers, operation.shortcut),
+                    before_body=None if operation.before_body is None else getattr(handlers, operation.before_body),
                 )
             )
             for path in operation.paths:

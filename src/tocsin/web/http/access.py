@@ -204,18 +204,32 @@ class AuthFailures:
         if suppressed is not None:
             _log.warning("authentication failed", address=address, reason=reason, where=where, suppressed=suppressed)
         source, now_s = _source(address), self._now_s()
-        left, since_s = self._left.pop(source, (_BURST, now_s))
-        left = min(_BURST, left + (now_s - since_s) / _REFILL_S)
+        left = self._left_of(source, now_s)
         refused = left < 1
+        self._left.pop(source, None)
         self._left[source] = (left if refused else left - 1, now_s)
         if len(self._left) > _ADDRESSES_MAX:
             del self._left[next(iter(self._left))]
         if refused:
-            raise TooManyFailures(
-                "too many requests with an invalid key from this address; correct the key, then retry",
-                retry_after_s=(1 - left) * _REFILL_S,
-            )
+            raise _too_many(left)
         return suppressed
+
+    def check(self, address: str) -> None:
+        """Raises TooManyFailures if the next failure of the address would. It is no failure itself."""
+        left = self._left_of(_source(address), self._now_s())
+        if left < 1:
+            raise _too_many(left)
+
+    def _left_of(self, source: str, now_s: float) -> float:
+        left, since_s = self._left.get(source, (_BURST, now_s))
+        return min(_BURST, left + (now_s - since_s) / _REFILL_S)
+
+
+def _too_many(left: float) -> TooManyFailures:
+    return TooManyFailures(
+        "too many requests with an invalid key from this address; correct the key, then retry",
+        retry_after_s=(1 - left) * _REFILL_S,
+    )
 
 
 def _source(address: str) -> str:

@@ -195,7 +195,10 @@ def ping_of(event: str | None, body: bytes) -> Ping | None:
 def kept(body: bytes) -> str:
     """What is kept of a body: its end, which has what went wrong, as text."""
     text = body[-BODY_BYTES_MAX:].decode(errors="replace").replace("\0", "�")
-    return text.lstrip("�") if len(body) > BODY_BYTES_MAX else text
+    if len(body) > BODY_BYTES_MAX:
+        text = text.lstrip("�")
+    # What stands for bytes that are no text takes more of them.
+    return text.encode()[-BODY_BYTES_MAX:].decode(errors="ignore")
 
 
 def monitor_answer(view: MonitorView) -> wire.Monitor:
