@@ -178,8 +178,8 @@ class ShardOrder:
         self._give_turn(self._line(row.timer.namespace, row.timer.flow_key), row.key[1])
 
     def is_before(self, row: Row, other: Row) -> bool:
-        """Whether a timer comes before another one of its key. One that has begun, but is not the one that has the turn, comes
-        next: an owner before this one had given it the turn, while the other's address was refused."""
+        """Whether a timer comes before another one of its key. One that has begun without having the turn comes next: an
+        earlier owner had given it the turn, while the address of the one that has it was refused."""
         if self.has_turn(row) or self.has_turn(other):
             return self.has_turn(row)
         begun, other_begun = [shows_attempt(each.timer, each.key[0]) for each in (row, other)]
