@@ -368,7 +368,10 @@ def _constrain(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
         schemas[struct].setdefault("allOf", []).append(
             {"not": {"required": [limits], "properties": {limits: {**_ORDERED, "type": "object"}}}}
         )
-    schemas["PutMonitor"]["oneOf"] = [{"required": [name]} for name in ("cron", "every")]
+    schemas["PutMonitor"] |= {
+        "anyOf": [{"required": [name]} for name in ("cron", "every")],
+        "not": {"required": ["cron", "every"]},
+    }
     schemas["PutCalendar"]["anyOf"] = [
         {"required": [name], "properties": {name: {"minItems": 1}}} for name in ("dates", "ranges", "weekdays")
     ]

@@ -36,6 +36,9 @@ def unknown_parts(words):
             return words[: number + 1]
         command = commands[word]
     options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    if "--" in words:
+        # What follows belongs to the command that it runs.
+        words = words[: words.index("--")]
     return [word for word in words if word.startswith("-") and word.partition("=")[0] not in {*options, "--help"}]
 
 
@@ -47,5 +50,6 @@ def test_commands_in_sentences_exist(page):
 def test_unknown_commands_and_options_are_detected():
     assert unknown_parts(["tocsin", "timers", "forget"]) == ["tocsin", "timers", "forget"]
     assert unknown_parts(["tocsin", "timers", "list", "--bogus"]) == ["--bogus"]
+    assert unknown_parts(["tocsin", "exec", "--bogus", "--", "sh", "-c"]) == ["--bogus"]
     assert unknown_parts(["make", "coffee"]) == ["coffee"]
     assert unknown_parts(["tocsin", "namespaces", "update", "default", "--resume"]) == []
