@@ -67,6 +67,8 @@ class SingleSignOn(Part):
                 flow = msgspec.json.decode(urlsafe_b64decode(kept.encode()), type=Flow)
             except ValueError as error:
                 raise SignInRefused("This answer belongs to no sign-in of this browser. Sign in again.") from error
+            # An invented code costs the provider a request.
+            self._auth_failures.check(context.address)
             identity = await provider.complete(flow, answer)
         except SignInRefused as refusal:
             response = await self._refused(context, str(refusal))
