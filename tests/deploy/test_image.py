@@ -20,7 +20,7 @@ from tests.deploy.files import DOCKERFILE, ROOT, image_command, image_variables,
 PYTHON = """#!/bin/sh
 case "$*" in
   *" uninstall "*) ;;
-  *" install "*) PIP_DRY_RUN=1 PIP_DISABLE_PIP_VERSION_CHECK=1 exec "{python}" "$@" ;;
+  *" install "*) PIP_DRY_RUN=1 PIP_IGNORE_INSTALLED=1 PIP_DISABLE_PIP_VERSION_CHECK=1 exec "{python}" "$@" ;;
   *) exec "{python}" "$@" ;;
 esac
 """

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.support.cases import each
 
@@ -246,6 +246,7 @@ HOSTILE = (
 )
 
 
+@example(200, b'{"ok":"","nextExecuteAt":"2030-01-01T00:00:00Z"}', None, False, True)
 @given(st.integers(100, 999), HOSTILE, st.none() | st.text(max_size=60), st.booleans(), st.booleans())
 def test_every_response_has_a_verdict(
     status: int, body: bytes, retry_after: str | None, truncated: bool, strict: bool
@@ -279,6 +280,8 @@ def as_in_the_table(body: bytes, truncated: bool, strict: bool) -> str:
         return nothing_asked
     if not isinstance(value, dict):
         return nothing_asked
+    if strict and not isinstance(value.get("ok", True), bool):
+        return "INVALID_CALLBACK_RESPONSE"
     if (wanted := value.get("nextExecuteAt")) is not None:
         return "Reschedule" if wanted == "2030-01-01T00:00:00Z" else "INVALID_CALLBACK_RESPONSE"
     if value.get("ok") is False:

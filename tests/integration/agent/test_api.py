@@ -100,7 +100,9 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     rules = InputRules(InputLimits(), EgressPolicy(allow_private=True).check_url)
     calls = ServiceCalls(bus, database.queries, database.secrets, context, new_id, rules, check_request)
     parts = WebParts(
-        service=cast("Any", SimpleNamespace(failures=None, flow_rules=None, calendars=None, destinations=None)),
+        service=cast(
+            "Any", SimpleNamespace(failures=None, flow_rules=None, calendars=None, destinations=None, store=None)
+        ),
         rules=rules,
         clock=clock,
         keys=NoKeys(),

@@ -114,8 +114,12 @@ def test_a_command_has_our_streams_and_its_exit_code_is_ours_and_pinged(scripted
 def test_a_signal_ends_the_command_as_it_would_without_us(
     scripted: ScriptedServer, url: str, number: int, code: int
 ) -> None:
+    def heed() -> None:
+        # These tests may run under nohup, and what is ignored stays so.
+        signal.signal(number, signal.SIG_DFL)
+
     # A shell that waits for its input, in a session without a terminal.
-    with begin(url, "sh", "-c", "echo ready; read line", start_new_session=True) as process:
+    with begin(url, "sh", "-c", "echo ready; read line", start_new_session=True, preexec_fn=heed) as process:
         assert line(process) == "ready"
         process.send_signal(number)
         assert process.wait(PATIENCE_S) == code
