@@ -118,6 +118,15 @@ class VersionConflict(Conflict):
     code = "VERSION_CONFLICT"
 
 
+def version_conflict(what: str, present: int, expected: int | None) -> VersionConflict | None:
+    """Why a change is not for what is named, such as `flow 'a'`, if its version is not the one that is expected. Version 0:
+    there is none; None expects nothing."""
+    if expected in (None, present):
+        return None
+    stands = f"has version {present}" if present else "does not exist"
+    return VersionConflict(f"{what} {stands}, but {f'version {expected} of it' if expected else 'none'} is expected")
+
+
 class TimerNotPending(Conflict):
     """The timer has finished, so it can't be updated or deleted. It can be created again."""
 

@@ -52,7 +52,6 @@ from tocsin.model.stored_secrets import take_secrets, withholds
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.records import RECORD_KEY_END
 from tocsin.ports.store import GENERATION_BYTES
-from tocsin.timers.engine.monitoring import unexpected
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.listing import LIST_READS_MAX, Scope, TimerView
 from tocsin.timers.monitor_records import (
@@ -67,6 +66,7 @@ from tocsin.timers.monitor_records import (
     place_of,
     scope_of,
 )
+from tocsin.timers.namespaces import refuse_version
 from tocsin.timers.service import TimerService
 
 T = TypeVar("T")
@@ -148,8 +148,7 @@ class Monitors:
             except MonitorNotFound:
                 # It was deleted meanwhile.
                 pass
-        if (refused := unexpected(expected_version, None)) is not None:
-            raise refused
+        refuse_version(f"monitor {monitor_id!r}", 0, expected_version)
         token = new_token()
         hashed = hash_token(token)
         self._timers.namespaces.refuse_deleting(namespace)

@@ -38,7 +38,7 @@ from tocsin.timers.job_rows import PAGE_ROWS, JobRow, Write
 from tocsin.timers.jobs import JOBS, Jobs, every_job
 from tocsin.timers.listing import IdListRequest, ListRequest
 from tocsin.timers.monitor_records import delete_monitors
-from tocsin.timers.namespaces import refuse_unexpected
+from tocsin.timers.namespaces import refuse_version
 from tocsin.timers.service import TimerService
 
 #: What such a job has for a cursor after its beginning: rows are removed; nothing is left but the record.
@@ -58,7 +58,8 @@ async def begin(service: TimerService, jobs: Jobs, job: Job, expected_version: i
     running = await jobs.deletion_of(job.namespace) or await jobs.repeated(job)
     if running is None:
         await service.namespaces.refresh()
-        refuse_unexpected(service.namespaces.get(job.namespace), expected_version)
+        known = service.namespaces.get(job.namespace)
+        refuse_version(f"namespace {known.name!r}", known.version, expected_version)
         if not job.cancel_pending and await _is_in_use(service, job.namespace):
             raise NamespaceNotEmpty(not_empty(job.namespace))
         running = await jobs.create(job)

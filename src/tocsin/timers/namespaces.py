@@ -20,7 +20,7 @@ from tocsin.model.errors import (
     StoreCallFailed,
     StoreError,
     Unavailable,
-    VersionConflict,
+    version_conflict,
 )
 from tocsin.model.flow import FlowLimits
 from tocsin.model.hooks import NO_HOOKS, Hook
@@ -240,7 +240,7 @@ class Namespaces:
         def change(known: Namespace) -> Namespace:
             nonlocal unchanged
             self.refuse_deleting(name)
-            refuse_unexpected(known, expected_version)
+            refuse_version(f"namespace {known.name!r}", known.version, expected_version)
             replaced = remove_secret or (secret is not None and secret != known.secret)
             changed = known.changed(
                 self._context.clock.now_us(),
@@ -351,20 +351,9 @@ class Namespaces:
 
 
 def refuse_version(what: str, present: int, expected: int | None) -> None:
-    """Raises VersionConflict if what is named, such as `flow 'a'`, has not the version that is expected. Version 0: there is
-    none; None expects nothing."""
-    if expected not in (None, present):
-        stands = f"has version {present}" if present else "does not exist"
-        wanted = f"version {expected} of it" if expected else "none"
-        raise VersionConflict(f"{what} {stands}, but {wanted} is expected")
-
-
-def refuse_unexpected(known: Namespace, expected_version: int | None) -> None:
-    """Raises VersionConflict if the namespace has not the version that is expected; None: any."""
-    if expected_version not in (None, known.version):
-        raise VersionConflict(
-            f"namespace {known.name!r} has version {known.version}, but version {expected_version} is expected"
-        )
+    """Raises what `version_conflict` returns."""
+    if (conflict := version_conflict(what, present, expected)) is not None:
+        raise conflict
 
 
 async def until_known_everywhere(context: Context, membership: Membership, peers: Peers) -> None:

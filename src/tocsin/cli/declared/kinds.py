@@ -167,13 +167,22 @@ class Kind(ABC):
         """Why the change can't be made."""
         return None
 
-    @abstractmethod
     def put(self, client: Client, change: Change, managed_by: str | None) -> None:
-        """Creates or changes the object. Raises ServerRefused."""
+        """Creates or changes the object, if it still has its version. Raises ServerRefused."""
+        assert change.entry is not None
+        name = dict(zip(self.key_fields, change.key, strict=True))
+        if change.defines:
+            fields = {field: value for field, value in change.entry.fields.items() if field != "paused"}
+            marked = {} if managed_by is None else {"managedBy": managed_by}
+            request = fields | name | marked | {"expectedVersion": change.expected_version}
+            client.post(f"/{self.plural}/put", request)
+        if change.pauses is not None:
+            client.post(f"/{self.plural}/{'pause' if change.pauses else 'resume'}", name)
 
-    @abstractmethod
     def delete(self, client: Client, stored: Stored) -> None:
         """Deletes the object, if it still has its version. Raises ServerRefused."""
+        name = dict(zip(self.key_fields, stored.key, strict=True))
+        client.post(f"/{self.plural}/delete", {**name, "expectedVersion": stored.version})
 
     def pulled(self, stored: Stored) -> Fields:
         """The entry that declares the object: without what is as by default, and without a number of shards, since servers
@@ -309,20 +318,6 @@ class Flows(Kind):
                 for shown in page.flows:
                     yield _stored((namespace, _decoded(shown["match"])), self._picked(shown), shown)
 
-    def put(self, client: Client, change: Change, managed_by: str | None) -> None:
-        assert change.entry is not None
-        name = dict(zip(self.key_fields, change.key, strict=True))
-        if change.defines:
-            fields = {name: value for name, value in change.entry.fields.items() if name != "paused"}
-            marked = {} if managed_by is None else {"managedBy": managed_by}
-            client.post("/flows/put", fields | name | marked | {"expectedVersion": change.expected_version})
-        if change.pauses is not None:
-            client.post("/flows/pause" if change.pauses else "/flows/resume", name)
-
-    def delete(self, client: Client, stored: Stored) -> None:
-        name = dict(zip(self.key_fields, stored.key, strict=True))
-        client.post("/flows/delete", {**name, "expectedVersion": stored.version})
-
     @property
     def _usual(self) -> Fields:
         return {"closeOnRetryAfter": _NO, "paused": _NO}
@@ -351,18 +346,6 @@ class Calendars(Kind):
             for page in _pages(client, "/calendars/list", {"namespace": namespace, "limit": _PAGE_ROWS}):
                 for shown in page.calendars:
                     yield _stored((namespace, _decoded(shown["name"])), {}, shown)
-
-    def put(self, client: Client, change: Change, managed_by: str | None) -> None:
-        assert change.entry is not None
-        name = dict(zip(self.key_fields, change.key, strict=True))
-        marked = {} if managed_by is None else {"managedBy": managed_by}
-        client.post(
-            "/calendars/put", change.entry.fields | name | marked | {"expectedVersion": change.expected_version}
-        )
-
-    def delete(self, client: Client, stored: Stored) -> None:
-        name = dict(zip(self.key_fields, stored.key, strict=True))
-        client.post("/calendars/delete", {**name, "expectedVersion": stored.version})
 
     @property
     def _usual(self) -> Fields:
@@ -493,20 +476,6 @@ class Monitors(Kind):
     def is_unchanged(self, client: Client, entry: Entry, wanted: Fields, stored: Stored | None) -> bool:
         # No response shows whether a hook's secret is still the same.
         return stored is not None and not self.secrets(entry, wanted)
-
-    def put(self, client: Client, change: Change, managed_by: str | None) -> None:
-        assert change.entry is not None
-        name = dict(zip(self.key_fields, change.key, strict=True))
-        if change.defines:
-            fields = {name: value for name, value in change.entry.fields.items() if name != "paused"}
-            marked = {} if managed_by is None else {"managedBy": managed_by}
-            client.post("/monitors/put", fields | name | marked | {"expectedVersion": change.expected_version})
-        if change.pauses is not None:
-            client.post("/monitors/pause" if change.pauses else "/monitors/resume", name)
-
-    def delete(self, client: Client, stored: Stored) -> None:
-        name = dict(zip(self.key_fields, stored.key, strict=True))
-        client.post("/monitors/delete", {**name, "expectedVersion": stored.version})
 
     @cached_property
     def _usual(self) -> Fields:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tocsin.model.errors import MonitorNotFound, TocsinError, VersionConflict
+from tocsin.model.errors import MonitorNotFound, TocsinError, version_conflict
 from tocsin.model.hooks import Event
 from tocsin.model.instants import format_instant
 from tocsin.model.monitor import (
@@ -99,21 +99,13 @@ def change(
     return turn
 
 
-def unexpected(expected: int | None, live: Timer | None) -> VersionConflict | None:
-    """Why a change is not for the monitor of this live row, if it expects a version; None if it is."""
-    present = 0 if live is None or live.monitor is None else live.monitor.state.version
-    if expected is None or expected == present:
-        return None
-    if not present:
-        return VersionConflict(f"there is no such monitor, but version {expected} of it is expected")
-    assert live is not None
-    if expected == 0:
-        return VersionConflict(f"monitor {live.id!r} exists, in version {present}, but none is expected")
-    return VersionConflict(f"monitor {live.id!r} has version {present}, but version {expected} is expected")
+def version_of(live: Timer | None) -> int:
+    """The version of the monitor of this live row; 0 if there is none."""
+    return 0 if live is None or live.monitor is None else live.monitor.state.version
 
 
 def _put(asked: PutMonitor, live: Timer | None, wanted: Timer, now_us: int) -> MonitorTurn | Timer | TocsinError:
-    refused = unexpected(asked.expected_version, live)
+    refused = version_conflict(f"monitor {wanted.id!r}", version_of(live), asked.expected_version)
     if refused is not None:
         return refused
     definition, offered = monitor_of(wanted)

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 import msgspec
 
 from tocsin.model.calendar import NO_CALENDARS, Calendars
-from tocsin.model.errors import BacklogFull, FieldError, InvalidInput, ScheduleEnded, TocsinError, VersionConflict
+from tocsin.model.errors import (
+    BacklogFull,
+    FieldError,
+    InvalidInput,
+    ScheduleEnded,
+    TocsinError,
+    VersionConflict,
+    version_conflict,
+)
 from tocsin.model.occurrences import Occurrences, check
 from tocsin.model.schedule import (
     BACKFILLS_MAX,
@@ -35,7 +43,7 @@ from tocsin.model.schedule import (
     Unskip,
 )
 from tocsin.model.timer import Status, Timer
-from tocsin.timers.engine.monitoring import unexpected as unexpected_monitor
+from tocsin.timers.engine.monitoring import version_of
 from tocsin.timers.engine.recurring import (
     DEFINED,
     Turn,
@@ -85,17 +93,12 @@ def unexpected(op: WriteOp, live: Timer | None) -> VersionConflict | None:
     expected = op.change.expected_version if isinstance(op.change, Put | Edit | Remove) else None
     if expected is None:
         return None
-    # One that can't be read has none.
     if live is not None and live.monitor is not None:
-        return unexpected_monitor(expected, live)
+        return version_conflict(f"monitor {live.id!r}", version_of(live), expected)
+    # One that can't be read has none.
     present = 0 if live is None or live.schedule is None else live.schedule.state.version
-    if expected == present:
-        return None
-    if live is None or not present:
-        return VersionConflict(f"there is no such schedule any more, but version {expected} of it is expected")
-    if expected == 0:
-        return VersionConflict(f"schedule {live.id!r} exists, in version {present}, but none is expected")
-    return VersionConflict(f"schedule {live.id!r} has version {present}, but version {expected} is expected")
+    what = "the schedule" if live is None else f"schedule {live.id!r}"
+    return version_conflict(what, present, expected)
 
 
 def _change(op: WriteOp, found: Subject, now_us: int) -> Turn | Timer | TocsinError:
