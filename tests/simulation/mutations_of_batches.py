@@ -96,13 +96,23 @@ MUTATIONS = [
     ),
     _batched(
         "a freed slot takes one timer that waits",
-        rewrite(_BATCHING + "Batches._bring_forward", to="return 0"),
+        rewrite(_BATCHING + "Batches._bring_forward", to="return 0, 0"),
         caught_by=_TESTS + "test_a_batch_takes_one_slot_and_what_waits_for_it",
     ),
     _batched(
         "a batch of what has waited for a slot holds it for the linger",
         drop(_BATCHING + "Batches.begin", "batch.hurry(now_us)"),
         caught_by=_TESTS + "test_a_batch_takes_one_slot_and_what_waits_for_it",
+    ),
+    _batched(
+        "a debounced timer lingers, so that a later create keeps it from being sent",
+        never(_BATCHING + "Batch.add", "timer.debounced is not None"),
+        caught_by=_TESTS + "test_what_must_not_linger_is_sent_at_once",
+    ),
+    _batched(
+        "an occurrence that is late already lingers",
+        never(_BATCHING + "Batch.add", "row.key[0] + self.key.rule.linger_us <= now_us"),
+        caught_by=_TESTS + "test_what_must_not_linger_is_sent_at_once",
     ),
     _batched(
         "a probe takes others along",

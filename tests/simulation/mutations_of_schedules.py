@@ -156,7 +156,7 @@ MUTATIONS = [
     _mutation(
         "a change overwrites a version that it does not expect",
         0,
-        always(CHANGES + "unexpected", "expected == present"),
+        always("tocsin.model.errors:version_conflict", "expected in (None, present)"),
         caught_by="test_a_change_applies_only_to_the_version_that_it_expects",
     ),
     _mutation(

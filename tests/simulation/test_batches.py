@@ -12,6 +12,7 @@ import pytest
 
 from tests.simulation.crowd import Crowd
 from tests.simulation.test_flows import check_forgotten
+from tests.simulation.world import World
 from tocsin.administration import namespaces, put_namespace
 from tocsin.http_client.request import body_of
 from tocsin.model.answer import Response
@@ -424,3 +425,10 @@ def test_what_an_item_takes_is_never_more_than_it_is_counted_for() -> None:
     )  # fmt: skip
     batch = msgspec.structs.replace(item, items=(item,))
     assert len(body_of(batch)) - len(b'{"items":[]}') < _bytes_of(timer)
+
+
+@pytest.mark.parametrize("seed", [76, 160])
+def test_what_must_not_linger_is_sent_at_once(seed: int) -> None:
+    """An occurrence each second beside a longer linger never caught up; and a debounced timer that lingered was put off by
+    each later create, beyond its longest delay."""
+    assert World(seed, batched=True).run() is None

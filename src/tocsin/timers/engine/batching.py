@@ -126,9 +126,12 @@ class Batch:
         if len(self._items) >= self.key.rule.items:
             self.close()
             return
-        limit = None if row.timer.expire_after_us is None else row.timer.expires_at
-        if limit is not None and limit <= self.latest_us:
-            # At the end of the linger it would be too late for it.
+        timer = row.timer
+        limit = None if timer.expire_after_us is None else timer.expires_at
+        # At the end of the linger it would be too late for it; or a later create would begin another window, and this one
+        # would not be sent; or it has waited long enough, as an occurrence that the one before it has delayed.
+        too_late = limit is not None and limit <= self.latest_us
+        if too_late or timer.debounced is not None or row.key[0] + self.key.rule.linger_us <= now_us:
             self.hurry(now_us)
 
     def hurry(self, now_us: int) -> None:
