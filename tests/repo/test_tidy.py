@@ -36,6 +36,15 @@ def test_no_comment_contains_a_todo() -> None:
     assert [str(path) for path in TEXTS if path != Path("tests/repo/test_tidy.py") and marks.search(read(path))] == []
 
 
+def test_modules_of_tests_outside_of_packages_have_names_of_their_own() -> None:
+    """pytest imports them by their file's name alone, so that of two the second one would not be collected."""
+    found: dict[str, list[str]] = {}
+    for path in FILES:
+        if path.suffix == ".py" and path.name.startswith("test_") and not (ROOT / path.parent / "__init__.py").exists():
+            found.setdefault(path.name, []).append(str(path))
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
+
+
 def test_no_file_names_a_registry_or_a_local_folder() -> None:
     words = ["python" + "hosted", "py" + "pi.org", "registry." + "npmjs", "/" + "home/", "/" + "root/", "/" + "work/"]
     found = [(str(path), word) for path in TEXTS for word in words if word in read(path)]
