@@ -257,7 +257,8 @@ class CalendarRequests:
     async def put(self, sent: PutCalendar, actor: Actor) -> model.Calendar:
         """Creates a calendar or replaces its dates."""
         calendar = calendar_in(sent.namespace, sent.name, sent, self._rules)
-        stored, changed = await self._calendars.put(calendar, sent.managed_by, sent.expected_version)
+        expected = None if sent.expected_version is UNSET else sent.expected_version
+        stored, changed = await self._calendars.put(calendar, sent.managed_by, expected)
         if changed:
             details: dict[str, Detail | UnsetType] = {
                 "version": stored.version,
@@ -293,7 +294,8 @@ class CalendarRequests:
 
     async def delete(self, sent: DeleteCalendar, actor: Actor) -> None:
         """Removes the calendar."""
-        await self._calendars.delete(*self._name(sent), sent.expected_version)
+        expected = None if sent.expected_version is UNSET else sent.expected_version
+        await self._calendars.delete(*self._name(sent), expected)
         await self._record(AuditAction.CALENDAR_DELETED, actor, sent, {})
 
     def _name(self, sent: CalendarId) -> tuple[str, str]:
