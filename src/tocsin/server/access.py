@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from tocsin.administration import API_KEYS, api_keys, put_audit, unobserved
+from tocsin.administration import API_KEYS, api_keys, put_audit, put_key_use, unobserved
 from tocsin.keys import ApiKeys, admin_key
-from tocsin.model.access import ApiKey, SignIn
+from tocsin.model.access import IDENTITY_PREFIX, ApiKey, SignIn
 from tocsin.model.audit import AuditAction, AuditEntry, AuditSource, Detail
 from tocsin.model.errors import ConfigError, StoreError
 from tocsin.model.instants import format_instant
@@ -41,6 +41,9 @@ _log = structlog.get_logger("tocsin.server")
 
 #: Seconds between repeated log lines about an expiring key.
 _NOTICE_INTERVAL_S = 86_400.0
+#: A use of a key is noted unless one was within this time, and noted uses that one refresh stores.
+_USE_INTERVAL_S = 3_600.0
+_USES_STORED_MAX = 50
 
 
 class Keyring:
@@ -74,6 +77,9 @@ class Keyring:
         self._by_id: dict[str, ApiKey] = {}
         self._any_seen = False
         self._noticed_s: dict[str, float] = {}
+        # When the latest use of a key was noted here, by its id, and those of which the store has none yet.
+        self._used_s: dict[str, float] = {}
+        self._unstored: list[str] = []
         # The number of reads begun, and the number of the latest one applied.
         self._begun = 0
         self._known = 0
@@ -89,6 +95,27 @@ class Keyring:
     def lookup(self, hash: str) -> ApiKey | None:
         """The key in force with this hash, or None."""
         return self._in_force(self._keys.get(hash))
+
+    def used(self, key: ApiKey) -> None:
+        """Notes the use of a key, at most once an hour, for `store_uses`."""
+        if key.key_id not in self._used_s and not key.key_id.startswith(IDENTITY_PREFIX):
+            self._used_s[key.key_id] = self._now_s()
+            self._unstored.append(key.key_id)
+
+    async def store_uses(self) -> None:
+        """Stores the uses that were noted; raises the store's errors, and goes on with those the next time."""
+        now_s = self._now_s()
+        for key_id in self._unstored[:_USES_STORED_MAX]:
+            # A key that is gone has no uses any more.
+            if key_id in self._by_id:
+                at = round(self._used_s[key_id] * 1e6)
+                # The one that is stored may be an earlier one of another node, after which an hour ends sooner.
+                self._used_s[key_id] = await put_key_use(self._store, key_id, at, round(_USE_INTERVAL_S * 1e6)) / 1e6
+            del self._unstored[0]
+        waiting = {*self._unstored}
+        for key_id in [each for each, used_s in self._used_s.items() if now_s - used_s >= _USE_INTERVAL_S]:
+            if key_id not in waiting:
+                del self._used_s[key_id]
 
     def by_id(self, key_id: str) -> ApiKey | None:
         """The key in force with this id, or None."""
@@ -261,12 +288,13 @@ async def _create_admin_key(store: Store, path: Path, node: str) -> None:
 
 
 async def _keep_current(keys: Keyring, sign_ins: SignIns, audit: Audit, interval_s: float) -> None:
-    """Refreshes keys and sign-ins and stores pending audit entries, periodically, until it is cancelled."""
+    """Refreshes keys and sign-ins, stores uses of keys and pending audit entries, periodically, until it is cancelled."""
     while True:
         await asyncio.sleep(interval_s)
         # Concurrently: a read that hangs must not delay the others.
         await asyncio.gather(
             _try_refresh("API key refresh failed", keys.refresh),
+            _try_refresh("API key uses not stored", keys.store_uses),
             _try_refresh("sign-in refresh failed", sign_ins.refresh),
             _try_refresh("audit write failed", audit.refresh),
         )

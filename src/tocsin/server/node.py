@@ -68,6 +68,7 @@ from tocsin.web.api.app import Api, ApiMetrics
 from tocsin.web.api.clients import Clients
 from tocsin.web.api.dev import DevApi, DevHandlers
 from tocsin.web.api.mcp.handlers import McpHandlers
+from tocsin.web.api.scopes import OPERATION_NAMES
 from tocsin.web.http.hosts import Hosts, Proxies
 from tocsin.web.http.parts import WebParts
 from tocsin.web.pages import compose as pages
@@ -450,6 +451,7 @@ class Server:
             call_statistics=watching.call_statistics,
             agent=self._calls_for_pages,
             api_keys=api_keys,
+            operations=OPERATION_NAMES,
             settings=in_force(settings),
             own_url=self.url if reached else None,
             limits=settings.ui,

@@ -39,6 +39,7 @@ from tocsin.web.api.operators import OperatorHandlers
 from tocsin.web.api.request import ApiLimits, ApiRequest, AsgiRequest, Content, NotModified
 from tocsin.web.api.routes import Route, RouteMatch, Routes, read_query
 from tocsin.web.api.schedules import ScheduleHandlers
+from tocsin.web.api.scopes import OPERATION_NAMES
 from tocsin.web.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.web.api.statistics import StatisticsHandlers
 from tocsin.web.api.timers import TimerHandlers
@@ -130,7 +131,7 @@ class Api:
             MonitorHandlers(monitors),
             PingHandlers(monitors, parts.auth_failures),
             DestinationHandlers(service.destinations, parts.rules, audit),
-            KeyHandlers(api_keys, audit),
+            KeyHandlers(api_keys, audit, OPERATION_NAMES),
             AuditHandlers(audit, parts.rules),
             StatisticsHandlers(service, parts.statistics, parts.rules),
             OperatorHandlers(service, metrics.scrape, parts.notices),

@@ -18,7 +18,7 @@ from starlette.routing import Match, Route
 
 from tocsin.model.errors import OutcomeUnknown, TocsinError, Unavailable
 from tocsin.ports.clock import Clock
-from tocsin.web.http.access import RELAYED
+from tocsin.web.http.access import RELAYED, require_source
 from tocsin.web.http.errors import Forbidden, client_message, problem_headers, problem_kind
 from tocsin.web.http.hosts import Hosts, Proxies, headers_by_name, is_of_host
 from tocsin.web.http.reading import ClientGone, Receive, read_body
@@ -178,6 +178,11 @@ class Ui:
                 # The sign-in page works even if the cookie can't be checked.
                 if not open_path:
                     raise
+            key = None if principal is None else principal.key
+            if key is not None and not open_path:
+                require_source(key, context.address)
+            elif key is not None and not key.comes_from(context.address):
+                principal = None
             unauthenticated = principal is None and not open_path
             if unauthenticated and request.method in _SAFE:
                 return _to_login(request)

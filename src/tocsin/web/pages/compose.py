@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from tocsin.keys import ApiKeys
@@ -79,6 +79,7 @@ def compose(
     call_statistics: CallStatistics,
     agent: AgentSource,
     api_keys: ApiKeys,
+    operations: Collection[str],
     settings: Sequence[SettingInForce],
     own_url: str | None,
     limits: UiLimits,
@@ -87,9 +88,10 @@ def compose(
     clock_mover: ClockMover | None,
     provider: Provider | None,
 ) -> Ui:
-    """The application. `agent` returns the service calls for each page that shows some; `database` is the store's name and
-    place, `agent_database` that of service calls if that is another one; `clock_mover` moves the clock, if something does;
-    `provider` is the identity provider, if there is one."""
+    """The application. `agent` returns the service calls for each page that shows some; `operations` are the names of
+    all to which a key can be limited; `database` is the store's name and place, `agent_database` that of service calls if
+    that is another one; `clock_mover` moves the clock, if something does; `provider` is the identity provider, if there is
+    one."""
     service, clock, keys, assets = parts.service, parts.clock, parts.keys, Assets()
     sessions = Sessions(keys, sign_ins, limits, time.time)
     nodes = Nodes(service)
@@ -156,7 +158,7 @@ def compose(
         Administration(site),
         StorePage(site, parts.statistics, database),
         Namespaces(site),
-        Keys(site, api_keys),
+        Keys(site, api_keys, operations),
         AuditTrail(site),
         SettingsTable(site, settings),
         Reference(site),

@@ -134,6 +134,9 @@ class RequestContext:
         """Raises Forbidden unless the principal has the role on the namespace; without one, on the whole service."""
         if self.principal.may(role, namespace):
             return
+        key = self.principal.key
+        if key is not None and key.operations and role is not Role.READ:
+            raise Forbidden("Your API key is limited to operations of the API; on the pages it changes nothing.")
         if namespace is None:
             raise Forbidden(f"This requires an API key of role {role.value} that is not limited to namespaces.")
         raise Forbidden(f"Your API key does not have the role {role.value} on the namespace {namespace!r}.")
