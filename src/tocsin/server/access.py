@@ -20,6 +20,7 @@ from tocsin.model.access import IDENTITY_PREFIX, ApiKey, SignIn
 from tocsin.model.audit import AuditAction, AuditEntry, AuditSource, Detail
 from tocsin.model.errors import ConfigError, StoreError
 from tocsin.model.instants import format_instant
+from tocsin.ports.audit import AuditExport
 from tocsin.ports.observer import Observer
 from tocsin.ports.records import Records
 from tocsin.ports.store import Store
@@ -32,6 +33,7 @@ from tocsin.settings import Settings
 from tocsin.settings.sources import read_secret
 from tocsin.sso.identity import Identity
 from tocsin.tasks import end_tasks
+from tocsin.telemetry.audit_export import open_exports
 from tocsin.web.http.access import AuthFailures
 
 if TYPE_CHECKING:
@@ -200,7 +202,8 @@ class Keyring:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may do what here, and what is recorded about it. `published`: other machines reach this server."""
+    """Who may do what here, and what is recorded about it. `published`: other machines reach this server. `export` gets what
+    is changed of timers, schedules and service calls; None: nothing does."""
 
     store: Store
     keys: Keyring
@@ -208,12 +211,14 @@ class Access:
     failures: AuthFailures
     audit: Audit
     published: bool
+    export: AuditExport | None
 
 
 async def open_access(
     ends: AsyncExitStack, settings: Settings, store: Store, shards: int, node: str, observers: Observers
 ) -> Access:
-    """Reads the keys, and keeps reading them. Raises ConfigError if other machines reach the server and no key exists."""
+    """Reads the keys, and keeps reading them; opens the export of the audit trail. Raises ConfigError if other machines reach
+    the server and no key exists."""
     exposed = [settings.host, *settings.origin_hosts()]
     published = any(not loopback(host) for host in exposed)
     keys = Keyring(
@@ -249,13 +254,18 @@ async def open_access(
     count = observers.metrics.count
     sign_ins = SignIns(store, settings.ui, observers.observe)
     failed = partial(count, "tocsin_audit_write_failures")
-    audit = Audit(store, node, settings.audit_retention_s, failed, observe=observers.observe)
+    export = open_exports(settings.audit_export, node, partial(count, "tocsin_audit_export_dropped"))
+    if export is not None:
+        # After everything that reports to it.
+        ends.push_async_callback(asyncio.to_thread, export.close)
+    audit = Audit(store, node, settings.audit_retention_s, failed, observe=observers.observe, export=export)
     observers.gauges.add(lambda: {"tocsin_api_keys_expiring": keys.expiring})
     refreshing = asyncio.create_task(_keep_current(keys, sign_ins, audit, settings.keys_refresh_s))
     ends.push_async_callback(end_tasks, refreshing)
     return Access(
-        store, keys, sign_ins, AuthFailures(partial(count, "tocsin_authentication_failures")), audit, published
-    )
+        store, keys, sign_ins, AuthFailures(partial(count, "tocsin_authentication_failures")), audit, published,
+        export if settings.audit_export.changes else None,
+    )  # fmt: skip
 
 
 def _open_provider(ends: AsyncExitStack, settings: Settings) -> Provider | None:

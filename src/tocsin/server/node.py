@@ -249,6 +249,7 @@ class Server:
             changes, engine.supervisor.shards.values, self._on_pause, settings.engine.store_timeout_us / 1e6
         )
         ends.push_async_callback(end_tasks, spawn(watch.run(), self._on_fatal))
+        access.audit.acts_for_all = engine.supervisor.acts_for_all
         relay.cluster = engine.cluster
         watching.outages.attach(identity.name, engine)
         keeper.tidies = engine.supervisor.acts_for_all
@@ -411,6 +412,7 @@ class Server:
             extra=ui,
             more=(mcp,) if self._dev is None else (mcp, DevHandlers(self._dev)),
             traces=tracer,
+            export=access.export,
         )
         if isinstance(mcp, McpHandlers):
             mcp.api = app

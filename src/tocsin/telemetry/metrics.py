@@ -28,6 +28,11 @@ COUNTERS = (
         "key that is limited to other sources.",
         ("reason",),
     ),
+    Counter(
+        "tocsin_audit_export_dropped",
+        "Records of the audit export that a destination (file, stdout, otlp) did not take in time.",
+        ("sink",),
+    ),
     Counter("tocsin_audit_write_failures", "Audit entries that could not be stored immediately; they are retried."),
 )
 REQUESTS = Counter(
