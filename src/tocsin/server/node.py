@@ -461,6 +461,7 @@ class Server:
             agent_database=agent_database_name(settings),
             clock_mover=self._dev,
             provider=access.keys.provider,
+            export=access.export,
         )
 
     def _clients(self, watching: Observers) -> Clients:
