@@ -43,7 +43,7 @@ def require_extras(settings: Settings) -> None:
     if settings.tracing.endpoint is not None:
         require_extra("otel", "tracing.endpoint")
     if settings.audit_export.endpoint is not None:
-        require_extra("otel", "audit.export_endpoint")
+        require_extra("otel", "audit_export.endpoint")
 
 
 def require_driver(url: str, setting: str) -> None:

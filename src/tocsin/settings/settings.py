@@ -186,7 +186,7 @@ class Settings:
         topic=Topic.LOGGING,
     )
     tracing: TracingOptions = _part(TracingOptions, Topic.TRACING, "tracing")
-    audit_export: AuditExportOptions = _part(AuditExportOptions, Topic.SECURITY, "audit", "export_")
+    audit_export: AuditExportOptions = _part(AuditExportOptions, Topic.SECURITY, "audit_export")
     history_retention_us: int = setting(
         RETENTION_DEFAULT_US,
         "How long finished timers stay visible in namespaces created without a `retention` of their own.",

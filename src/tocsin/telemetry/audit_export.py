@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import structlog
+from msgspec import UNSET, UnsetType
 
 from tocsin import __version__
 from tocsin.model.audit import AuditEntry, Detail
 from tocsin.model.errors import ConfigError
-from tocsin.model.instants import format_instant
+from tocsin.model.instants import format_instant, parse_instant
 from tocsin.model.setting import setting
 from tocsin.model.setting_values import api_url
 from tocsin.ports.audit import Actor
@@ -78,14 +79,15 @@ class AuditExportOptions:
 
 
 class Record(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A line. `kind` is `audit`, an entry of the trail, `change`, or `dropped`, which states how many `records` are missing
-    before it. `name` is the key's, or whom the identity provider knows; `scope` a namespace or tenant."""
+    """A line as it is encoded. `kind` is `audit`, an entry of the trail, `change`, or `dropped`, which states how many
+    `records` are missing before it. `key_id` is None for somebody without a key; `name` is the key's, or whom the identity
+    provider knows; `scope` a namespace or tenant."""
 
-    at: int
+    at: str
     kind: str
     node: str
     action: str = ""
-    key_id: str | None = None
+    key_id: str | UnsetType | None = UNSET
     name: str = ""
     source: str = ""
     address: str = ""
@@ -141,7 +143,9 @@ class _Queue:
         """Queues how many records were dropped, if any were and there is room."""
         if self._dropped and len(self._waiting) < _WAITING_MAX:
             missing, self._dropped = self._dropped, 0
-            self._waiting.append(Record(time.time_ns() // 1_000, "dropped", self._node, records=missing))
+            self._waiting.append(
+                Record(format_instant(time.time_ns() // 1_000), "dropped", self._node, records=missing)
+            )
 
     def close(self) -> None:
         """Sends what is left, for some seconds at most."""
@@ -190,7 +194,7 @@ class Exports:
         """Queues an entry of the trail."""
         self._put(
             Record(
-                entry.at,
+                format_instant(entry.at),
                 "audit",
                 entry.node,
                 action=entry.action,
@@ -206,7 +210,7 @@ class Exports:
 
     def changed(self, operation: str, actor: Actor, scope: str, ids: Sequence[str]) -> None:
         """Queues changes."""
-        at = time.time_ns() // 1_000
+        at = format_instant(time.time_ns() // 1_000)
         for begin in range(0, len(ids), _IDS_MAX):
             self._put(
                 Record(
@@ -262,7 +266,7 @@ class _Lines:
             try:
                 self._open()
             except OSError as error:
-                raise ConfigError(f"audit.export_file: {path} can't be written: {error.strerror}") from None
+                raise ConfigError(f"audit_export.file: {path} can't be written: {error.strerror}") from None
 
     def send(self, records: Sequence[Record]) -> None:
         """Appends lines, with as few writes as possible: processes that share the file don't divide one another's."""
@@ -270,7 +274,7 @@ class _Lines:
             self._left = b""
             self._open()
         if not self._left:
-            self._left = b"".join(self._line(record) for record in records)
+            self._left = b"".join([self._encode(record) + b"\n" for record in records])
         while self._left:
             self._left = self._left[os.write(self._file, self._left) :]
 
@@ -293,9 +297,6 @@ class _Lines:
         except FileNotFoundError:
             return True
         return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
-
-    def _line(self, record: Record) -> bytes:
-        return self._encode(_shown(record)) + b"\n"
 
 
 class _Logs:
@@ -329,13 +330,13 @@ class _Logs:
         from opentelemetry._logs import LogRecord, SeverityNumber
         from opentelemetry.sdk._logs import ReadableLogRecord
 
-        shown = _shown(record)
-        details = shown.pop("details", {})
-        attributes: dict[str, Any] = {f"tocsin.audit.{name}": value for name, value in shown.items() if name != "at"}
-        attributes |= {f"tocsin.audit.details.{name}": value for name, value in details.items() if value is not None}
+        shown: dict[str, Any] = msgspec.to_builtins(record)
+        at, details = shown.pop("at"), shown.pop("details", {})
+        attributes = {f"tocsin.audit.{name}": value for name, value in shown.items()}
+        attributes |= {f"tocsin.audit.details.{name}": value for name, value in details.items()}
         severity = SeverityNumber.WARN if record.kind == "dropped" else SeverityNumber.INFO
         made = LogRecord(
-            timestamp=record.at * 1_000,
+            timestamp=parse_instant(at) * 1_000,
             severity_text=severity.name,
             severity_number=severity,
             body=f"{record.kind} {record.action}".strip(),
@@ -343,10 +344,3 @@ class _Logs:
             event_name=f"tocsin.audit.{record.kind}",
         )
         return ReadableLogRecord(made, self._resource, self._scope)
-
-
-def _shown(record: Record) -> dict[str, Any]:
-    """The fields of a line."""
-    shown: dict[str, Any] = msgspec.to_builtins(record)
-    # A key that is absent and none at all are two things only for who acts.
-    return {**shown, "at": format_instant(record.at), **({} if record.kind == "dropped" else {"keyId": record.key_id})}

@@ -206,7 +206,7 @@ async def test_without_changes_the_trail_alone_goes_to_standard_output(tmp_path:
 
 async def test_a_file_that_can_not_be_written_is_refused_at_the_start(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data", "--no-agent", env={"TOCSIN_AUDIT_EXPORT_FILE": str(tmp_path)})
-    with pytest.raises(AssertionError, match=r"audit\.export_file: .* can't be written: Is a directory"):
+    with pytest.raises(AssertionError, match=r"audit_export\.file: .* can't be written: Is a directory"):
         await server.start()
 
 
