@@ -58,7 +58,8 @@ class SignInPart(Part):
             return self._pages.page("admin/login.html", context, 403, title="Sign in", message=_NO_KEY, to=to)
         principal = await self._sessions.principal(cookie)
         if principal is not None and principal.key is not None:
-            await self._site.audit.write(AuditAction.SIGN_IN, replace(context.actor, key_id=principal.key.key_id))
+            actor = replace(context.actor, key_id=principal.key.key_id, name=principal.key.note)
+            await self._site.audit.write(AuditAction.SIGN_IN, actor)
         return NewCookie(to, cookie)
 
     @route("POST", "/logout")
