@@ -164,7 +164,7 @@ MUTATIONS = [
     ),
     _mutation(
         "a timer that waits for its destination lets others pass",
-        drop("tocsin.timers.engine.dispatcher:Dispatcher._fire_or_defer", "give_turn"),
+        drop("tocsin.timers.engine.dispatcher:Dispatcher._begin_or_defer", "give_turn"),
         caught_by=_ORDERED + "test_the_first_waits_for_its_destination_and_the_others_for_it",
     ),
     _mutation(
