@@ -69,6 +69,7 @@ class Admission:
         self._limits = context.limits
         # Called when nothing waits any more at a place that is no destination.
         self._nothing_waits_at = left
+        #: Destinations in use, or in the last few minutes.
         self.destinations: dict[str, Destination] = {}
         #: Callbacks in flight.
         self.in_flight = 0
