@@ -285,7 +285,7 @@ class Node:
         )
         yield "results on their way to another owner", supervisor.results.pending
         # One task for each lane and each periodic job, and at most one for each shard.
-        most = len(supervisor.ownership.lanes) + 7 + supervisor.total_shards
+        most = len(supervisor.ownership.lanes) + 8 + supervisor.total_shards
         yield "tasks", len(supervisor._tasks) if len(supervisor._tasks) > most else 0
         if self.service is not None:
             yield "writes that wait for a batch", self.service.writes_waiting

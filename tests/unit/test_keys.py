@@ -241,8 +241,8 @@ def test_the_first_admin_key_of_a_file_is_the_same_on_every_node() -> None:
     assert not one.hash.startswith(one.key_id)
 
 
-@pytest.mark.parametrize(
-    ("secret", "why"),
+@each(
+    "secret, why",
     [
         ("s" * 31, "32 to 256"),
         ("s" * 257, "32 to 256"),

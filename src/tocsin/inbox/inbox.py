@@ -23,7 +23,7 @@ from tocsin.model.retry import backoff_us
 from tocsin.model.timer import Timer
 from tocsin.ports.audit import Actor, AuditExport, AuditLog
 from tocsin.ports.clock import Clock
-from tocsin.ports.inbox import PROBE, Backlog, DueRow, InboxTable, Outcome
+from tocsin.ports.inbox import PROBE, Backlog, DueRow, InboxTable, NodeInbox, Outcome
 from tocsin.ports.observer import Observer
 from tocsin.tasks import end_tasks, spawn
 from tocsin.timers.service import TimerService, TimerView
@@ -86,6 +86,11 @@ class Inbox:
         if self._task is not None:
             await end_tasks(self._task)
         await self._table.close()
+
+    @property
+    def of_node(self) -> NodeInbox:
+        """What people reach of it, on any node, whether it drains or not."""
+        return NodeInbox(self._table, self._options.source)
 
     def gauges(self) -> Mapping[str, float]:
         """The values of the inbox's gauges; 0 on a node that does not drain."""

@@ -392,6 +392,7 @@ class Server:
             jobs=jobs,
             relay=None if engine.cluster is None and agent is None else relay.ask,
             notices=list if inbox is None else inbox.notices,
+            inbox=None if inbox is None else inbox.of_node,
         )
         api_keys = ApiKeys(access.store, access.keys.changed)
         ui = self._pages(web, engine, access, api_keys, parts.observers)

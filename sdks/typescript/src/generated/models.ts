@@ -4,7 +4,7 @@
 import type { DurationLike, Instant, InstantLike, Open } from "../values.js";
 
 /** The action that an entry records. */
-export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "calendar_changed" | "calendar_deleted" | "monitor_changed" | "monitor_paused" | "monitor_resumed" | "monitor_rotated" | "monitor_deleted" | "destination_changed" | "job_created" | "job_changed" | "job_ended" | "inbox_opened" | "timer_created" | "timers_canceled" | "timers_replayed" | "schedule_created" | "schedule_deleted";
+export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "calendar_changed" | "calendar_deleted" | "monitor_changed" | "monitor_paused" | "monitor_resumed" | "monitor_rotated" | "monitor_deleted" | "destination_changed" | "job_created" | "job_changed" | "job_ended" | "inbox_opened" | "inbox_replayed" | "inbox_deleted" | "timer_created" | "timers_canceled" | "timers_replayed" | "schedule_created" | "schedule_deleted";
 
 /** Where a change came from. */
 export type AuditSource = "api" | "pages" | "cli" | "mcp" | "inbox";
@@ -1241,6 +1241,26 @@ export interface DestinationName {
   readonly destination: string;
 }
 
+/** Which dead rows to list. */
+export interface ListInbox {
+  /** The namespace's name. */
+  readonly namespace?: string | undefined;
+  /** Maximum number of rows on the page. Default 100. */
+  readonly limit?: number | undefined;
+  /** `nextCursor` of the previous page. */
+  readonly cursor?: string | undefined;
+}
+
+/** Which dead rows are meant: those with these ids, those of a namespace, or all. */
+export interface ChangeInbox {
+  /** The id of each, up to 1,000. */
+  readonly ids?: readonly string[] | undefined;
+  /** The namespace's name. */
+  readonly namespace?: string | undefined;
+  /** With `true` and no other field: all dead rows. */
+  readonly all?: boolean | undefined;
+}
+
 /**
  * An API key to create. Without `namespaces` and `tenants` it has access to all of them, which only an unlimited
  * key can grant.
@@ -2400,6 +2420,43 @@ export interface DestinationOnNode {
   breaker: Open<BreakerState>;
   /** When the next probe begins; absent unless the breaker is open. */
   nextProbeAt?: string;
+}
+
+/** A page of dead rows, the oldest first. */
+export interface DeadRowPage {
+  rows: DeadRow[];
+  /** The cursor of the next page; absent on the last page. */
+  nextCursor?: string;
+}
+
+/** A row that is refused for good, and waits for somebody to replay or delete it. */
+export interface DeadRow {
+  /** The row's id. */
+  id: string;
+  /** The namespace of the timer that it asks for. */
+  namespace: string;
+  /** That timer's id. */
+  timerId: string;
+  /** When the row was written. */
+  createdAt: Instant;
+  /** The error code, and why it was refused. */
+  deadReason: string;
+}
+
+/** What is tried again. */
+export interface ReplayedRows {
+  /** How many rows. */
+  replayed: number;
+  /** Whether there may be more: a request without ids changes 10,000 rows. Repeat it. */
+  more: boolean;
+}
+
+/** What was deleted. */
+export interface DeletedRows {
+  /** How many rows. */
+  deleted: number;
+  /** Whether there may be more: a request without ids changes 10,000 rows. Repeat it. */
+  more: boolean;
 }
 
 /** A new API key. Only this response contains the key itself. */

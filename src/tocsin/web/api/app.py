@@ -36,6 +36,7 @@ from tocsin.web.api.failures import FailureHandlers
 from tocsin.web.api.flows import FlowHandlers
 from tocsin.web.api.gate import RequestGate
 from tocsin.web.api.heads import Head, KnownHeads
+from tocsin.web.api.inbox import InboxHandlers
 from tocsin.web.api.jobs import JobHandlers
 from tocsin.web.api.monitors import MonitorHandlers, PingHandlers
 from tocsin.web.api.operators import OperatorHandlers
@@ -50,6 +51,7 @@ from tocsin.web.http.codec import native_codec
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.errors import MethodNotAllowed, Response, RouteNotFound, mounted_app_error, problem, problem_kind
 from tocsin.web.http.hosts import headers_by_name
+from tocsin.web.http.inbox import InboxRequests
 from tocsin.web.http.monitors import PING_PATH, MonitorRequests
 from tocsin.web.http.parts import Scope, WebParts, relay_request
 from tocsin.web.http.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
@@ -136,6 +138,7 @@ class Api:
             MonitorHandlers(monitors),
             PingHandlers(monitors, parts.auth_failures),
             DestinationHandlers(service.destinations, parts.rules, audit),
+            InboxHandlers(InboxRequests(parts.inbox, parts.rules, audit)),
             KeyHandlers(api_keys, audit, OPERATION_NAMES),
             AuditHandlers(audit, parts.rules),
             StatisticsHandlers(service, parts.statistics, parts.rules),

@@ -17,6 +17,7 @@ from tocsin.web.api.changes import ChangeReports
 from tocsin.web.api.destinations import DestinationHandlers
 from tocsin.web.api.failures import FailureHandlers
 from tocsin.web.api.flows import FlowHandlers
+from tocsin.web.api.inbox import InboxHandlers
 from tocsin.web.api.jobs import JobHandlers
 from tocsin.web.api.monitors import MonitorHandlers, PingHandlers
 from tocsin.web.api.operation import Operation, Reach, declared_by
@@ -46,6 +47,7 @@ FAMILIES = (
     MonitorHandlers,
     PingHandlers,
     DestinationHandlers,
+    InboxHandlers,
     KeyHandlers,
     AuditHandlers,
     StatisticsHandlers,

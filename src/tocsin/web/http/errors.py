@@ -153,6 +153,12 @@ class NotReady(Unavailable):
         self.reasons = reasons
 
 
+class InboxUnavailable(Unavailable):
+    """The inbox's database can't be asked, or its table is missing."""
+
+    code = "INBOX_UNAVAILABLE"
+
+
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
     """The HTTP response to a class of errors. `hidden` withholds the error's own text from the client."""

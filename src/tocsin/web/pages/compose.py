@@ -40,6 +40,7 @@ from tocsin.web.pages.failures.calls import CallFailurePages
 from tocsin.web.pages.failures.failures import FailurePages
 from tocsin.web.pages.finding import Finder
 from tocsin.web.pages.flows import FlowsPage
+from tocsin.web.pages.inbox import InboxPage
 from tocsin.web.pages.jobs import Jobs
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
@@ -106,6 +107,7 @@ def compose(
         policy_of=service.namespaces.retry_policy,
         is_paused=service.namespaces.is_paused,
         issuer=None if provider is None else provider.issuer,
+        inbox=parts.inbox is not None,
     )
     site = Site(
         service=service,
@@ -132,6 +134,8 @@ def compose(
     calls = CallList(site)
     monitors = MonitorRequests(Monitors(service), site.parser, site.audit, parts.base_url)
     monitor_pages = MonitorPages(site, monitors)
+    # Of their own: the inbox's database may hang, and one scope is counted at a time.
+    inbox_counts = Counts[object]()
     families = (
         Overview(site, parts.statistics, nodes, paused, paused_schedules, upcoming, welcome, database),
         welcome,
@@ -154,6 +158,7 @@ def compose(
         # Before the pages, whose patterns match any path under /monitors.
         MonitorEditing(site, monitors, monitor_pages),
         monitor_pages,
+        *([] if parts.inbox is None else [InboxPage(site, parts.inbox, inbox_counts)]),
         Jobs(site),
         Shell(site),
         Finder(site),
@@ -184,5 +189,12 @@ def compose(
         welcome=welcome,
         clock=clock,
         export=export,
-        closing=[nodes.close, paused.close, paused_schedules.close, upcoming.close, site.counts.close],
+        closing=[
+            nodes.close,
+            paused.close,
+            paused_schedules.close,
+            upcoming.close,
+            site.counts.close,
+            inbox_counts.close,
+        ],
     )

@@ -51,6 +51,8 @@ AuditAction: TypeAlias = Literal[
     "job_changed",
     "job_ended",
     "inbox_opened",
+    "inbox_replayed",
+    "inbox_deleted",
     "timer_created",
     "timers_canceled",
     "timers_replayed",
@@ -2299,6 +2301,52 @@ class DestinationName:
 
 
 @dataclass(kw_only=True, slots=True)
+class ListInbox:
+    """Which dead rows to list."""
+
+    #: The namespace's name.
+    namespace: str | Unset = UNSET
+    #: Maximum number of rows on the page. Default 100.
+    limit: int | Unset = UNSET
+    #: `nextCursor` of the previous page.
+    cursor: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {}
+        if self.namespace is not UNSET:
+            sent["namespace"] = self.namespace
+        if self.limit is not UNSET:
+            sent["limit"] = self.limit
+        if self.cursor is not UNSET:
+            sent["cursor"] = self.cursor
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class ChangeInbox:
+    """Which dead rows are meant: those with these ids, those of a namespace, or all."""
+
+    #: The id of each, up to 1,000.
+    ids: Sequence[str] | Unset = UNSET
+    #: The namespace's name.
+    namespace: str | Unset = UNSET
+    #: With `true` and no other field: all dead rows.
+    all: bool | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {}
+        if self.ids is not UNSET:
+            sent["ids"] = list_json("ids", self.ids)
+        if self.namespace is not UNSET:
+            sent["namespace"] = self.namespace
+        if self.all is not UNSET:
+            sent["all"] = self.all
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
 class CreateKey:
     """An API key to create. Without `namespaces` and `tenants` it has access to all of them, which only an unlimited
     key can grant."""
@@ -4349,6 +4397,86 @@ class DestinationOnNode:
             failures=source["failures"],
             breaker=source["breaker"],
             next_probe_at=source.get("nextProbeAt"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class DeadRowPage:
+    """A page of dead rows, the oldest first."""
+
+    rows: list[DeadRow]
+    #: The cursor of the next page; absent on the last page.
+    next_cursor: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> DeadRowPage:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            rows=[DeadRow.from_json(each) for each in source["rows"]],
+            next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class DeadRow:
+    """A row that is refused for good, and waits for somebody to replay or delete it."""
+
+    #: The row's id.
+    id: str
+    #: The namespace of the timer that it asks for.
+    namespace: str
+    #: That timer's id.
+    timer_id: str
+    #: When the row was written.
+    created_at: datetime
+    #: The error code, and why it was refused.
+    dead_reason: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> DeadRow:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            id=source["id"],
+            namespace=source["namespace"],
+            timer_id=source["timerId"],
+            created_at=parse_instant(source["createdAt"]),
+            dead_reason=source["deadReason"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class ReplayedRows:
+    """What is tried again."""
+
+    #: How many rows.
+    replayed: int
+    #: Whether there may be more: a request without ids changes 10,000 rows. Repeat it.
+    more: bool
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ReplayedRows:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            replayed=source["replayed"],
+            more=source["more"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class DeletedRows:
+    """What was deleted."""
+
+    #: How many rows.
+    deleted: int
+    #: Whether there may be more: a request without ids changes 10,000 rows. Repeat it.
+    more: bool
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> DeletedRows:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            deleted=source["deleted"],
+            more=source["more"],
         )
 
 
