@@ -245,8 +245,8 @@ class Dispatcher:
         flow = self.flows.of(timer.namespace, timer.flow_key, namespace)
         rule, asked = batch_rule(timer, namespace, flow), True
         if flow is not None:
-            # What finds no slot asks its flow when it gets one, which has to be open then.
-            asked = rule is not None or flow.rule.flow.paused
+            # What finds no slot asks its flow when it gets one; but for the turn of an ordered key, which opens before.
+            asked = flow.rule.ordered or rule is not None or flow.rule.flow.paused
             if flow.queues or not self._lets(shard, row, flow, asked=asked):
                 self._defer_to_flow(shard, row, flow)
                 return
