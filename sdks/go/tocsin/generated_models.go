@@ -2704,6 +2704,12 @@ type CreateKey struct {
 	Tenants []string
 	// When the key expires; without it, never.
 	ExpiresAt time.Time
+	// Limits the key to these operations: names such as timers/create, which are the paths below the version, for
+	// service calls calls/submit and its like; groups such as timers/*; read, for all that a key of role read may use.
+	Operations []string
+	// Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy
+	// the setting trusted_proxies finds.
+	Sources []string
 }
 
 func (v *CreateKey) members(to []member) []member {
@@ -2713,6 +2719,8 @@ func (v *CreateKey) members(to []member) []member {
 		member{"namespaces", &v.Namespaces, false},
 		member{"tenants", &v.Tenants, false},
 		member{"expiresAt", &v.ExpiresAt, false},
+		member{"operations", &v.Operations, false},
+		member{"sources", &v.Sources, false},
 	)
 }
 
@@ -5262,6 +5270,14 @@ type CreatedKey struct {
 	Key string
 	// When the key expires; absent: never.
 	ExpiresAt time.Time
+	// Limits the key to these operations: names such as timers/create, which are the paths below the version, for
+	// service calls calls/submit and its like; groups such as timers/*; read, for all that a key of role read may use.
+	Operations []string
+	// Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy
+	// the setting trusted_proxies finds.
+	Sources []string
+	// When the key was used last, accurate to an hour; absent: it was not used yet.
+	LastUsedAt string
 }
 
 func (v *CreatedKey) members(to []member) []member {
@@ -5274,6 +5290,9 @@ func (v *CreatedKey) members(to []member) []member {
 		member{"createdAt", &v.CreatedAt, true},
 		member{"key", &v.Key, true},
 		member{"expiresAt", &v.ExpiresAt, false},
+		member{"operations", &v.Operations, false},
+		member{"sources", &v.Sources, false},
+		member{"lastUsedAt", &v.LastUsedAt, false},
 	)
 }
 
@@ -5324,6 +5343,14 @@ type ShownKey struct {
 	CreatedAt time.Time
 	// When the key expires; absent: never.
 	ExpiresAt time.Time
+	// Limits the key to these operations: names such as timers/create, which are the paths below the version, for
+	// service calls calls/submit and its like; groups such as timers/*; read, for all that a key of role read may use.
+	Operations []string
+	// Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy
+	// the setting trusted_proxies finds.
+	Sources []string
+	// When the key was used last, accurate to an hour; absent: it was not used yet.
+	LastUsedAt string
 }
 
 func (v *ShownKey) members(to []member) []member {
@@ -5335,6 +5362,9 @@ func (v *ShownKey) members(to []member) []member {
 		member{"tenants", &v.Tenants, true},
 		member{"createdAt", &v.CreatedAt, true},
 		member{"expiresAt", &v.ExpiresAt, false},
+		member{"operations", &v.Operations, false},
+		member{"sources", &v.Sources, false},
+		member{"lastUsedAt", &v.LastUsedAt, false},
 	)
 }
 

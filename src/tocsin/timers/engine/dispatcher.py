@@ -413,7 +413,6 @@ class Dispatcher:
         if self._may_fire_still(shard, row, namespace, now):
             flow = self.flows.of(row.timer.namespace, row.timer.flow_key, namespace)
             # Whoever serves a flow's key has asked it.
-            # Whoever serves a flow's key has asked it.
             if not (flow is None or flow is place or self._lets(shard, row, flow, in_turn=in_turn)):
                 row.let_at = HELD
                 self.admission.defer(shard, row, flow)
