@@ -1745,7 +1745,7 @@ type CreateNamespace struct {
 	OnMissed *Hook
 	// Who is notified when the schedule has paused itself after failures in a row.
 	OnPaused *Hook
-	// Who is notified when it is late, and when its job reports a failure.
+	// Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
 	OnLate *Hook
 	// Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
 	Secret string
@@ -1955,7 +1955,7 @@ type UpdateNamespace struct {
 	OnMissed Opt[Hook]
 	// Who is notified when the schedule has paused itself after failures in a row.
 	OnPaused Opt[Hook]
-	// Who is notified when it is late, and when its job reports a failure.
+	// Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
 	OnLate Opt[Hook]
 	// The declaration that it comes from, such as the name of a repository.
 	ManagedBy Opt[string]
@@ -2371,8 +2371,8 @@ func (v *DeleteCalendar) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// PutMonitor: A monitor with all its fields; send exactly one of cron and every. Without managedBy an existing
-// monitor keeps it.
+// PutMonitor: A monitor with all its fields; send exactly one of cron, every and schedule. Without managedBy an
+// existing monitor keeps it.
 type PutMonitor struct {
 	// The namespace's name.
 	Namespace string
@@ -2385,11 +2385,15 @@ type PutMonitor struct {
 	TimeZone string
 	// A report is expected so long after the last one; 1s to 366d, instead of cron.
 	Every time.Duration
-	// How long after the expected instant a report may come. Default 5m; 1s to 31d.
+	// The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping, and is late
+	// when an occurrence has not ended grace after its instant. It expects nothing while the schedule is paused, or
+	// after its end.
+	Schedule string
+	// How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d.
 	Grace Opt[time.Duration]
 	// While it is late, notify again so often; at least 1m. Default: once.
 	Repeat Opt[time.Duration]
-	// Who is notified when it is late, and when its job reports a failure.
+	// Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
 	OnLate *Hook
 	// Who is notified when its job succeeds after it was late or had failed.
 	OnRecovery *Hook
@@ -2401,6 +2405,8 @@ type PutMonitor struct {
 	ManagedBy string
 	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
 	ExpectedVersion Opt[int]
+	// Writes nothing: the response shows what would be written. Default false.
+	DryRun bool
 }
 
 func (v *PutMonitor) members(to []member) []member {
@@ -2410,6 +2416,7 @@ func (v *PutMonitor) members(to []member) []member {
 		member{"cron", &v.Cron, false},
 		member{"timeZone", &v.TimeZone, false},
 		member{"every", &v.Every, false},
+		member{"schedule", &v.Schedule, false},
 		member{"grace", &v.Grace, false},
 		member{"repeat", &v.Repeat, false},
 		member{"onLate", &v.OnLate, false},
@@ -2418,6 +2425,7 @@ func (v *PutMonitor) members(to []member) []member {
 		member{"description", &v.Description, false},
 		member{"managedBy", &v.ManagedBy, false},
 		member{"expectedVersion", &v.ExpectedVersion, false},
+		member{"dryRun", &v.DryRun, false},
 	)
 }
 
@@ -4244,7 +4252,7 @@ type Namespace struct {
 	OnMissed *HookAnswer
 	// Who is notified when the schedule has paused itself after failures in a row.
 	OnPaused *HookAnswer
-	// Who is notified when it is late, and when its job reports a failure.
+	// Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
 	OnLate *HookAnswer
 	// The declaration that it comes from, such as the name of a repository.
 	ManagedBy string
@@ -4694,7 +4702,7 @@ func (v *CalendarSummary) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
-// MonitorPut: The monitor; with pingUrl if it was created.
+// MonitorPut: The monitor; with pingUrl if it was created and takes pings.
 type MonitorPut struct {
 	Monitor Monitor
 	// Whether there was none of this id.
@@ -4727,11 +4735,11 @@ type Monitor struct {
 	Namespace string
 	// The monitor's id, unique among its namespace's monitors.
 	ID string
-	// How long after the expected instant a report may come. Default 5m; 1s to 31d.
+	// How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d.
 	Grace string
 	// Labels to filter lists by.
 	Tags []string
-	// new (no report yet), up, late, failed or paused.
+	// new (no report yet, or no occurrence that has ended), up, late, failed or paused.
 	State MonitorState
 	// Since when it has this state.
 	Since string
@@ -4750,9 +4758,13 @@ type Monitor struct {
 	TimeZone string
 	// A report is expected so long after the last one; 1s to 366d, instead of cron.
 	Every Opt[time.Duration]
+	// The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping, and is late
+	// when an occurrence has not ended grace after its instant. It expects nothing while the schedule is paused, or
+	// after its end.
+	Schedule string
 	// While it is late, notify again so often; at least 1m. Default: once.
 	Repeat string
-	// Who is notified when it is late, and when its job reports a failure.
+	// Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
 	OnLate *HookAnswer
 	// Who is notified when its job succeeds after it was late or had failed.
 	OnRecovery *HookAnswer
@@ -4783,6 +4795,7 @@ func (v *Monitor) members(to []member) []member {
 		member{"cron", &v.Cron, false},
 		member{"timeZone", &v.TimeZone, false},
 		member{"every", &v.Every, false},
+		member{"schedule", &v.Schedule, false},
 		member{"repeat", &v.Repeat, false},
 		member{"onLate", &v.OnLate, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -4918,7 +4931,7 @@ type MonitorPeriod struct {
 	ExitCode Opt[int]
 	// What it sent, without secrets.
 	Body string
-	// Why it is excused, or was missed.
+	// Why it is excused, was missed, or has failed.
 	Note string
 }
 

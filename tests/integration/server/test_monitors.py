@@ -158,3 +158,30 @@ async def test_deleted_monitor_leaves_nothing_and_versions_are_checked(tmp_path:
         assert made["created"]
         _, page = await api("monitors/history", **_NAME)
         assert page["periods"] == []
+
+
+async def test_monitor_of_a_schedule_needs_no_ping(tmp_path: Path) -> None:
+    inbox, job = Inbox(), Inbox(default=(500, b""))
+    async with serving(tmp_path, "--no-agent") as server, Receiver(inbox) as hook, Receiver(job) as called:
+        api = Api(server)
+        status, refused = await api("monitors/put", **_NAME, schedule="report")
+        assert (status, refused["errors"][0]["path"]) == (400, "schedule")
+        schedule = {"namespace": "default", "id": "report", "every": "1s", "callbackUrl": called.url}
+        status, answer = await api("schedules/create", **schedule, retryPolicy={"maxAttempts": 1})
+        assert status == 200, answer
+        made = await _put(api, schedule="report", grace="10s", onLate={"url": hook.url}, onRecovery={"url": hook.url})
+        assert made["created"]
+        assert "pingUrl" not in made
+        assert made["monitor"]["schedule"] == "report"
+        (call,) = await inbox.count(1)
+        assert (call.body["type"], call.body["period"]["state"]) == ("monitor.failed", "failed")
+        assert call.body["monitor"]["schedule"] == "report"
+        job.default = (200, b"")
+        assert (await inbox.count(2))[1].body["type"] == "monitor.recovered"
+        _, page = await api("monitors/history", **_NAME)
+        assert {"onTime", "failed"} <= {each["state"] for each in page["periods"]}
+        await api("schedules/delete", namespace="default", scheduleId="report")
+        status, _ = await api("monitors/ping", **_NAME, event="fail")
+        assert status == 200
+        _, answer = await api("monitors/get", **_NAME)
+        assert answer["monitor"]["state"] == "up"
