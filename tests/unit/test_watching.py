@@ -89,10 +89,13 @@ class Watching:
         outages: Sequence[Outage] = (),
         held: bool = False,
         known_until: int | None = None,
+        began: int | None = None,
     ) -> None:
         self.generation += 1
         until = at if known_until is None else known_until
-        seen = Seen(at, found, self.generation.to_bytes(32, "big"), runs, held, outages, until)
+        seen = Seen(
+            at if began is None else began, found, self.generation.to_bytes(32, "big"), runs, held, outages, until
+        )
         self._take(watched(self.timer, seen, at))
 
 
@@ -289,6 +292,14 @@ def test_nothing_is_late_while_nobody_knows_whether_its_shard_had_an_owner() -> 
     assert monitor.at == deadline + MINUTE + 2 * S
     monitor.look(deadline + 2 * MINUTE, schedule(START + HOUR), known_until=deadline)
     assert monitor.reported == ["late"]
+
+
+def test_look_that_began_before_the_deadline_decides_nothing() -> None:
+    monitor = Watching()
+    monitor.look(START, schedule(START + HOUR))
+    deadline = START + HOUR + GRACE
+    monitor.look(deadline + MINUTE, schedule(START + HOUR), began=deadline - S)
+    assert monitor.reported == []
 
 
 def test_occurrences_by_hand_and_replays_have_their_grace_from_when_they_begin() -> None:
