@@ -24,7 +24,8 @@ from tocsin.telemetry.tally import Buckets, Tally
 COUNTERS = (
     Counter(
         "tocsin_authentication_failures",
-        "Requests and sign-ins with an invalid key, by reason: unknown_key, expired_key, malformed.",
+        "Requests and sign-ins with an invalid key, by reason: unknown_key, expired_key, malformed; pings to unknown URLs: "
+        "unknown_token.",
         ("reason",),
     ),
     Counter("tocsin_audit_write_failures", "Audit entries that could not be stored immediately; they are retried."),
