@@ -1848,7 +1848,7 @@ func (v *FlowRate) UnmarshalJSON(data []byte) error {
 type Quotas struct {
 	// Its timers that may be pending at once; not schedules.
 	Pending Opt[int]
-	// Timers and schedules that may be created in it in a second, with one second's worth at once.
+	// Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once.
 	CreatesPerSecond Opt[int]
 	// Bytes that the payload or the raw body of one timer or schedule may have.
 	PayloadBytes Opt[int]
@@ -4356,7 +4356,7 @@ func (v *FlowRateAnswer) UnmarshalJSON(data []byte) error {
 type QuotasAnswer struct {
 	// Its timers that may be pending at once; not schedules.
 	Pending Opt[int]
-	// Timers and schedules that may be created in it in a second, with one second's worth at once.
+	// Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once.
 	CreatesPerSecond Opt[int]
 	// Bytes that the payload or the raw body of one timer or schedule may have.
 	PayloadBytes Opt[int]

@@ -902,7 +902,7 @@ export interface FlowRate {
 export interface Quotas {
   /** Its timers that may be pending at once; not schedules. */
   readonly pending?: number | null | undefined;
-  /** Timers and schedules that may be created in it in a second, with one second's worth at once. */
+  /** Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once. */
   readonly createsPerSecond?: number | null | undefined;
   /** Bytes that the payload or the raw body of one timer or schedule may have. */
   readonly payloadBytes?: number | null | undefined;
@@ -2081,7 +2081,7 @@ export interface FlowRateAnswer {
 export interface QuotasAnswer {
   /** Its timers that may be pending at once; not schedules. */
   pending?: number;
-  /** Timers and schedules that may be created in it in a second, with one second's worth at once. */
+  /** Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once. */
   createsPerSecond?: number;
   /** Bytes that the payload or the raw body of one timer or schedule may have. */
   payloadBytes?: number;

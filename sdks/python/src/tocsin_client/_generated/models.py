@@ -1604,7 +1604,7 @@ class Quotas:
 
     #: Its timers that may be pending at once; not schedules.
     pending: int | None | Unset = UNSET
-    #: Timers and schedules that may be created in it in a second, with one second's worth at once.
+    #: Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once.
     creates_per_second: int | None | Unset = UNSET
     #: Bytes that the payload or the raw body of one timer or schedule may have.
     payload_bytes: int | None | Unset = UNSET
@@ -3761,7 +3761,7 @@ class QuotasAnswer:
 
     #: Its timers that may be pending at once; not schedules.
     pending: int | None = None
-    #: Timers and schedules that may be created in it in a second, with one second's worth at once.
+    #: Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once.
     creates_per_second: int | None = None
     #: Bytes that the payload or the raw body of one timer or schedule may have.
     payload_bytes: int | None = None
