@@ -38,6 +38,7 @@ from tocsin.model.monitor import (
     MonitorStatus,
     PauseMonitor,
     Ping,
+    PingEvent,
     PutMonitor,
     ResumeMonitor,
     RotateToken,
@@ -219,6 +220,23 @@ class Monitors:
     def remembers(self, token: str) -> bool:
         """Whether a ping by this token needs no look-up."""
         return hash_token(token) in self._places
+
+    def take_further(self, token: str) -> bool:
+        """Takes a success by a token that was good before, if it only repeats what is known, and this node owns the monitor's
+        shard; whether it has. Anything else is `ping_by_token`'s."""
+        hashed = hash_token(token)
+        place = self._places.get(hashed)
+        if place is None:
+            return False
+        try:
+            uuid = monitor_uuid(place.namespace, place.id)
+            shard_id = self._timers.namespaces.shard_of(place.namespace, uuid)
+        except (NamespaceNotFound, Unavailable):
+            return False
+        taken = self._timers.take_ping(shard_id, uuid, Ping(PingEvent.SUCCESS, hashed))
+        if taken:
+            self._places.move_to_end(hashed)
+        return taken
 
     async def ping_by_token(self, token: str, ping: Ping) -> MonitorView:
         """The same for whoever has the token. Raises MonitorNotFound, always with the same text, and Overloaded."""

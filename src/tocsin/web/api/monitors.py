@@ -131,6 +131,12 @@ class PingHandlers:
         """The same with a body of any type, of which the end is kept with the period."""
         return await self._take(request)
 
+    def taken(self, token: bytes) -> Response | None:
+        """The response to a ping without event and body, if this node has taken it in memory; None: it took nothing."""
+        if not self._monitors.take_further(token.decode("latin-1")):
+            return None
+        return Response(200, _TAKEN_HEADERS, _TAKEN)
+
     def check(self, request: AsgiRequest) -> None:
         """Raises MonitorNotFound for a path that is no ping, and TooManyFailures, before anything is spent on the request."""
         token = request.parameters["token"]
