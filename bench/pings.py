@@ -1,5 +1,5 @@
-"""Pings of monitors through one node: 2,000 a second over 10,000 monitors, and as many as it takes. The first ping of a monitor
-in ten seconds is written; the others are taken in memory."""
+"""Pings of monitors through one node: 2,000 a second over 10,000 monitors, and as many as it takes. A monitor's first ping in
+ten seconds is written; the others are taken in memory."""
 
 from __future__ import annotations
 

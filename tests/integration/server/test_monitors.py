@@ -231,3 +231,24 @@ async def test_pings_are_answered_alike_whether_they_are_written_or_not(tmp_path
         writer.close()
         _, answer = await api("monitors/get", **_NAME)
         assert answer["monitor"]["state"] == "up"
+
+
+async def test_dry_run_shows_what_a_put_would_do_and_whether_a_secret_differs(tmp_path: Path) -> None:
+    async with serving(tmp_path, "--no-agent") as server:
+        api = Api(server)
+        hook = {"url": "http://127.0.0.1:1/", "headers": {"authorization": "Bearer one"}}
+        tried = await _put(api, every="1h", onLate=hook, dryRun=True)
+        assert (tried["created"], tried["monitor"]["version"], "pingUrl" in tried) == (True, 1, False)
+        assert (await api("monitors/get", **_NAME))[0] == 404
+        await _put(api, every="1h", onLate=hook)
+        versions = []
+        for secret in ("Bearer one", "[redacted]", "Bearer two"):
+            sent = hook | {"headers": {"authorization": secret}}
+            versions.append((await _put(api, every="1h", onLate=sent, dryRun=True))["monitor"]["version"])
+        assert versions == [1, 1, 2]
+        status, refused = await api("monitors/put", **_NAME, every="1h", expectedVersion=0, dryRun=True)
+        assert (status, refused["error"]) == (409, "VERSION_CONFLICT")
+        _, answer = await api("monitors/get", **_NAME)
+        assert answer["monitor"]["version"] == 1
+        _, trail = await api("audit/list")
+        assert repr(trail).count("monitor_changed") == 1
