@@ -191,6 +191,28 @@ TIMERS = Board(
             ((rate("tocsin_occurrences_missed_total", "reason", "SPACE"), "{{reason}}"),),
             "stack",
         ),
+        Panel(
+            "Periods of monitors",
+            "Periods per second that ended, by outcome. Excused: a report may have been lost while Tocsin could not take it.",
+            "ops",
+            ((rate("tocsin_monitor_periods_total", "outcome", "SPACE"), "{{outcome}}"),),
+            "stack",
+        ),
+        Panel(
+            "Trouble of monitors",
+            "Per second: notifications of late, failed and recovered jobs; and pings to unknown URLs.",
+            "ops",
+            (
+                (
+                    rate("tocsin_monitors_changed_total", "kind", 'SPACE,kind=~"late|failed|recovered"'),
+                    "{{kind}}",
+                ),
+                (
+                    rate("tocsin_authentication_failures_total", where='NODE,reason="unknown_token"'),
+                    "pings refused",
+                ),
+            ),
+        ),
     ),
     namespaces=True,
 )

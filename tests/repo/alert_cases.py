@@ -125,6 +125,17 @@ CASES = (
         _grows('tocsin_occurrences_total{namespace="a",outcome="failed"}', 1),
         _grows('tocsin_occurrences_total{namespace="a",outcome="completed"}', 1, 1),
     ),
+    _case("TocsinMonitorsLate", (5, 13, 16), _grows('tocsin_monitors_changed_total{namespace="a",kind="late"}', 1)),
+    _case(
+        "TocsinMonitorsExcused",
+        (-1, 1, 16, 1),
+        _grows('tocsin_monitor_periods_total{namespace="a",outcome="excused"}', 4, None),
+    ),
+    _case(
+        "TocsinPingsRefused",
+        (5, 14, 61, 20),
+        _grows('tocsin_authentication_failures_total{reason="unknown_token"}', 1),
+    ),
     _case("TocsinAbsent", (1.75, 2.5, 0.5), _is("tocsin_dispatching", 1, None)),
     _case("TocsinDown", (0.75, 1.5, 0.5), _is("up", 1, 0)),
     _case(

@@ -25,7 +25,7 @@ COUNTERS = (
     Counter(
         "tocsin_authentication_failures",
         "Requests and sign-ins with an invalid key, by reason: unknown_key, expired_key, malformed; foreign_source: a valid "
-        "key that is limited to other sources.",
+        "key that is limited to other sources; unknown_token: a ping to no monitor's URL.",
         ("reason",),
     ),
     Counter(

@@ -66,8 +66,8 @@ class DeclaredSchedule(DefinitionFields[UnsetType], kw_only=True):
 
 
 class DeclaredMonitor(MonitorFields, kw_only=True):
-    """A monitor; it has exactly one of `cron` and `every`. What is absent has its default. The ping URL of a new one is no
-    part of a file: `tocsin monitors rotate` shows one."""
+    """A monitor; it has exactly one of `cron`, `every` and `schedule`. What is absent has its default. The ping URL of a new
+    one is no part of a file: `tocsin monitors rotate` shows one."""
 
     namespace: _OF_ENTRY | UnsetType = UNSET
     id: MonitorId

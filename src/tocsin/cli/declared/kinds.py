@@ -474,8 +474,17 @@ class Monitors(Kind):
                 yield _stored((_decoded(shown["namespace"]), _decoded(shown["id"])), fields, shown)
 
     def is_unchanged(self, client: Client, entry: Entry, wanted: Fields, stored: Stored | None) -> bool:
-        # No response shows whether a hook's secret is still the same.
-        return stored is not None and not self.secrets(entry, wanted)
+        if stored is None or not self.secrets(entry, wanted):
+            return stored is not None
+        request = {name: entry.fields[name] for name in entry.fields if name != "paused"}
+        try:
+            tried = client.post("/monitors/put", request | {"namespace": entry.sent.namespace, "dryRun": True})
+        except ServerRefused as refusal:
+            if {path for path, _ in refusal.errors} == {"schedule"}:
+                # The file may declare the schedule that it is to watch.
+                return False
+            raise
+        return bool(tried["monitor"]["version"] == stored.version)
 
     @cached_property
     def _usual(self) -> Fields:

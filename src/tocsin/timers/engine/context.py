@@ -41,6 +41,7 @@ from tocsin.timers.engine.monitored import MonitorsRemembered
 from tocsin.timers.engine.quota_accounts import QuotaAccount, open_account
 
 if TYPE_CHECKING:
+    from tocsin.timers.engine.rows import Row
     from tocsin.timers.engine.shard import Shard
 
 T = TypeVar("T")
@@ -103,6 +104,8 @@ class Context:
     #: shard was lost.
     owned: Callable[[], Iterable[Shard]] = tuple
     outage: Callable[[int, int], None] = field(default=lambda from_us, until_us: None)
+    #: Has the schedule read that the monitor of a due, deferred row watches.
+    look: Callable[[Shard, Row], None] = field(default=lambda shard, row: None)
     #: How far the wall clock was set forward on purpose, in microseconds.
     moved_us: int = 0
     #: How many shards the node owns (at least 1), for each one's fair share of memory.

@@ -170,11 +170,18 @@ def _monitor_content(timer: Timer, monitor: Monitor, subject: Subject, now_us: i
     about |= {name: format_instant(at) for name, at in instants.items() if at is not None}
     if timer.description is not None:
         about["description"] = timer.description
+    watched = monitor.definition.schedule
+    if watched is not None:
+        about["schedule"] = watched
     name = f"Monitor {timer.namespace}/{timer.id}"
     expected = "" if state.expected is None else f" since {format_instant(state.expected)}"
     texts = {
-        "late": f"{name} is late: no report came{expected}.",
-        "failed": f"{name} reports a failure.",
+        "late": f"{name} is late: no report came{expected}."
+        if watched is None
+        else f"{name} is late: schedule {watched} has not ended what was due{expected}.",
+        "failed": f"{name} reports a failure."
+        if watched is None
+        else f"{name} reports a failure: an occurrence of schedule {watched} failed.",
         "recovered": f"{name} has recovered.",
     }
     content: dict[str, object] = {

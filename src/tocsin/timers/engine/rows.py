@@ -29,6 +29,7 @@ from tocsin.ports.store import (
     StoredRow,
     schedules_of,
 )
+from tocsin.timers.engine.watching import Seen
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.parts import WrittenPart
@@ -162,7 +163,7 @@ class WriteOp(msgspec.Struct, eq=False):
     On schedules' rows: RECUR is the result of an attempt, like CONCLUDE, at the node that made it; HAND_OVER, CONCLUDE and
     RECUR apply to the attempt with the identity `expected`. SCHEDULE is a client's `change`, with `timer` or `changes` where
     that needs them, or the owner's own (Replan). MOVE_ON plans the late row of the generation `expected` again. SCHEDULE is
-    also a change of a monitor, and MOVE_ON what happens at a monitor's deadline.
+    also a change of a monitor, and MOVE_ON what happens at a monitor's deadline, or after a look at its schedule (`seen`).
 
     UPDATE, DELETE and SCHEDULE of a job have `only_if`: they apply to a row that matches it then.
 
@@ -182,6 +183,7 @@ class WriteOp(msgspec.Struct, eq=False):
     condition: Condition | None = None
     change: ScheduleChange | MonitorChange | None = None
     only_if: RowFilter | None = None
+    seen: Seen | None = None
     #: Whether a client's write was passed on to the shard's owner, another node.
     forwarded: bool = False
 

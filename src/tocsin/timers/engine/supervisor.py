@@ -24,6 +24,7 @@ from tocsin.timers.engine.placement import ObservedPlacement
 from tocsin.timers.engine.quotas import PendingCounting
 from tocsin.timers.engine.replanning import Replanning
 from tocsin.timers.engine.retention import forget_dead, purge
+from tocsin.timers.engine.schedule_looks import ScheduleLooks
 from tocsin.timers.engine.shard import POLL_INTERVAL_S, Shard
 from tocsin.timers.engine.tenures import Tenures
 
@@ -71,6 +72,8 @@ class Supervisor:
         )
         self.tenures = Tenures(context)
         context.owned = self.dispatcher.shards.values
+        self.looks = ScheduleLooks(context, self.tenures, total_shards)
+        context.look = self.looks.ask
         self.ownership = Ownership(
             context,
             self.placement,
@@ -107,6 +110,7 @@ class Supervisor:
         counting = PendingCounting(self._context, self.shards, self.total_shards)
         self._spawn(_every(ASK_INTERVAL_US, self.destinations.check))
         self._spawn(_every(limits.quota_check_interval_us, counting.check))
+        self._spawn(self.looks.run())
         self._spawn(self._keep_supervising())
 
     def acts_for_all(self) -> bool:

@@ -71,7 +71,8 @@ AnswersMode = Annotated[
 _QUOTA = limits.between(1, QUOTA_MAX)
 _PENDING_QUOTA = about("Its timers that may be pending at once; not schedules.", 100_000)
 _CREATES_QUOTA = about(
-    "Timers and schedules that may be created in it in a second, with one second's worth at once.", 50
+    "Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once.",
+    50,
 )
 _PAYLOAD_QUOTA = about("Bytes that the payload or the raw body of one timer or schedule may have.", 4_096)
 

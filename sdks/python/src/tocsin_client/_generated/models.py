@@ -1503,7 +1503,7 @@ class CreateNamespace:
     on_missed: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when the schedule has paused itself after failures in a row.
     on_paused: Hook | Mapping[str, Any] | Unset = UNSET
-    #: Who is notified when it is late, and when its job reports a failure.
+    #: Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
     on_late: Hook | Mapping[str, Any] | Unset = UNSET
     #: Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
     secret: str | Unset = UNSET
@@ -1606,7 +1606,7 @@ class Quotas:
 
     #: Its timers that may be pending at once; not schedules.
     pending: int | None | Unset = UNSET
-    #: Timers and schedules that may be created in it in a second, with one second's worth at once.
+    #: Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once.
     creates_per_second: int | None | Unset = UNSET
     #: Bytes that the payload or the raw body of one timer or schedule may have.
     payload_bytes: int | None | Unset = UNSET
@@ -1695,7 +1695,7 @@ class UpdateNamespace:
     on_missed: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when the schedule has paused itself after failures in a row.
     on_paused: Hook | Mapping[str, Any] | None | Unset = UNSET
-    #: Who is notified when it is late, and when its job reports a failure.
+    #: Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
     on_late: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: The declaration that it comes from, such as the name of a repository.
     managed_by: str | None | Unset = UNSET
@@ -2073,8 +2073,8 @@ class DeleteCalendar:
 
 @dataclass(kw_only=True, slots=True)
 class PutMonitor:
-    """A monitor with all its fields; send exactly one of `cron` and `every`. Without `managedBy` an existing monitor
-    keeps it."""
+    """A monitor with all its fields; send exactly one of `cron`, `every` and `schedule`. Without `managedBy` an
+    existing monitor keeps it."""
 
     #: The namespace's name.
     namespace: str
@@ -2087,11 +2087,15 @@ class PutMonitor:
     time_zone: str | Unset = UNSET
     #: A report is expected so long after the last one; 1s to 366d, instead of cron.
     every: Duration | Unset = UNSET
-    #: How long after the expected instant a report may come. Default 5m; 1s to 31d.
+    #: The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping, and is late when
+    #: an occurrence has not ended grace after its instant. It expects nothing while the schedule is paused, or after its
+    #: end.
+    schedule: str | Unset = UNSET
+    #: How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d.
     grace: Duration | Unset = UNSET
     #: While it is late, notify again so often; at least 1m. Default: once.
     repeat: Duration | Unset = UNSET
-    #: Who is notified when it is late, and when its job reports a failure.
+    #: Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
     on_late: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when its job succeeds after it was late or had failed.
     on_recovery: Hook | Mapping[str, Any] | Unset = UNSET
@@ -2103,6 +2107,8 @@ class PutMonitor:
     managed_by: str | Unset = UNSET
     #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
     expected_version: int | Unset = UNSET
+    #: Writes nothing: the response shows what would be written. Default false.
+    dry_run: bool | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -2116,6 +2122,8 @@ class PutMonitor:
             sent["timeZone"] = self.time_zone
         if self.every is not UNSET:
             sent["every"] = duration_text("every", self.every)
+        if self.schedule is not UNSET:
+            sent["schedule"] = self.schedule
         if self.grace is not UNSET:
             sent["grace"] = duration_text("grace", self.grace)
         if self.repeat is not UNSET:
@@ -2132,6 +2140,8 @@ class PutMonitor:
             sent["managedBy"] = self.managed_by
         if self.expected_version is not UNSET:
             sent["expectedVersion"] = self.expected_version
+        if self.dry_run is not UNSET:
+            sent["dryRun"] = self.dry_run
         return sent
 
 
@@ -3723,7 +3733,7 @@ class Namespace:
     on_missed: HookAnswer | None = None
     #: Who is notified when the schedule has paused itself after failures in a row.
     on_paused: HookAnswer | None = None
-    #: Who is notified when it is late, and when its job reports a failure.
+    #: Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
     on_late: HookAnswer | None = None
     #: The declaration that it comes from, such as the name of a repository.
     managed_by: str | None = None
@@ -3810,7 +3820,7 @@ class QuotasAnswer:
 
     #: Its timers that may be pending at once; not schedules.
     pending: int | None = None
-    #: Timers and schedules that may be created in it in a second, with one second's worth at once.
+    #: Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once.
     creates_per_second: int | None = None
     #: Bytes that the payload or the raw body of one timer or schedule may have.
     payload_bytes: int | None = None
@@ -4088,7 +4098,7 @@ class CalendarSummary:
 
 @dataclass(kw_only=True, slots=True)
 class MonitorPut:
-    """The monitor; with `pingUrl` if it was created."""
+    """The monitor; with `pingUrl` if it was created and takes pings."""
 
     monitor: Monitor
     #: Whether there was none of this id.
@@ -4114,11 +4124,11 @@ class Monitor:
     namespace: str
     #: The monitor's id, unique among its namespace's monitors.
     id: str
-    #: How long after the expected instant a report may come. Default 5m; 1s to 31d.
+    #: How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d.
     grace: str
     #: Labels to filter lists by.
     tags: list[str]
-    #: new (no report yet), up, late, failed or paused.
+    #: new (no report yet, or no occurrence that has ended), up, late, failed or paused.
     state: MonitorState | str
     #: Since when it has this state.
     since: str
@@ -4137,9 +4147,13 @@ class Monitor:
     time_zone: str | None = None
     #: A report is expected so long after the last one; 1s to 366d, instead of cron.
     every: str | None = None
+    #: The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping, and is late when
+    #: an occurrence has not ended grace after its instant. It expects nothing while the schedule is paused, or after its
+    #: end.
+    schedule: str | None = None
     #: While it is late, notify again so often; at least 1m. Default: once.
     repeat: str | None = None
-    #: Who is notified when it is late, and when its job reports a failure.
+    #: Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
     on_late: HookAnswer | None = None
     #: Who is notified when its job succeeds after it was late or had failed.
     on_recovery: HookAnswer | None = None
@@ -4171,6 +4185,7 @@ class Monitor:
             cron=source.get("cron"),
             time_zone=source.get("timeZone"),
             every=source.get("every"),
+            schedule=source.get("schedule"),
             repeat=source.get("repeat"),
             on_late=None if source.get("onLate") is None else HookAnswer.from_json(source["onLate"]),
             on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),
@@ -4270,7 +4285,7 @@ class MonitorPeriod:
     exit_code: int | None = None
     #: What it sent, without secrets.
     body: str | None = None
-    #: Why it is excused, or was missed.
+    #: Why it is excused, was missed, or has failed.
     note: str | None = None
 
     @classmethod

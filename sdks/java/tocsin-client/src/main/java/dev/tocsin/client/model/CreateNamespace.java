@@ -28,7 +28,7 @@ import java.util.Map;
  * its replay.
  * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
  * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
- * @param onLate Who is notified when it is late, and when its job reports a failure.
+ * @param onLate Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
  * @param secret Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
  * @param managedBy The declaration that it comes from, such as the name of a repository.
  */
@@ -566,7 +566,7 @@ public record CreateNamespace(
     }
 
     /**
-     * Who is notified when it is late, and when its job reports a failure.
+     * Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
      *
      * @param value its value
      * @return a copy with it
@@ -578,7 +578,7 @@ public record CreateNamespace(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param onLate Who is notified when it is late, and when its job reports a failure.
+     * @param onLate Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
      * @return a copy with it
      */
     public CreateNamespace onLate(Field<Hook> onLate) {

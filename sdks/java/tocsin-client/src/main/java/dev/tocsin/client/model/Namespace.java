@@ -37,7 +37,7 @@ import org.jspecify.annotations.Nullable;
  * its replay. Null if absent.
  * @param onMissed Who is notified when instants did not fire, though the schedule was not paused. Null if absent.
  * @param onPaused Who is notified when the schedule has paused itself after failures in a row. Null if absent.
- * @param onLate Who is notified when it is late, and when its job reports a failure. Null if absent.
+ * @param onLate Who is notified when it is late, and when its job reports a failure, or an occurrence fails. Null if absent.
  * @param managedBy The declaration that it comes from, such as the name of a repository. Null if absent.
  */
 public record Namespace(

@@ -32,7 +32,7 @@ import java.util.Map;
  * its replay.
  * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
  * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
- * @param onLate Who is notified when it is late, and when its job reports a failure.
+ * @param onLate Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
  * @param managedBy The declaration that it comes from, such as the name of a repository.
  * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
  * none.
@@ -641,7 +641,7 @@ public record UpdateNamespace(
     }
 
     /**
-     * Who is notified when it is late, and when its job reports a failure.
+     * Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
      *
      * @param value its value
      * @return a copy with it
@@ -653,7 +653,7 @@ public record UpdateNamespace(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param onLate Who is notified when it is late, and when its job reports a failure.
+     * @param onLate Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
      * @return a copy with it
      */
     public UpdateNamespace onLate(Field<Hook> onLate) {
