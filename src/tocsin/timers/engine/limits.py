@@ -32,7 +32,7 @@ class EngineLimits:
     """Durations in microseconds (`_us`)."""
 
     sink_backlog_max: int = setting(
-        50_000,
+        100_000,
         "Events of one shard that wait for sinks of their namespaces (`eventSink`). Of more, the oldest are removed, and a "
         "`gap` event states how many. Higher values bridge longer outages of a sink, with more rows in the "
         "store, about 0.5 KB each.",
