@@ -26,8 +26,8 @@ EVENT_SUBJECTS = (
 
 class SinkEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False):
     """An event. `timestamp` is when it was written, with what it reports. Exactly one of the ids is set, but for a gap: there
-    `lost` events of the namespace were removed, written from `first_at` to `last_at`. So were `lost` instants of a schedule
-    that were missed for a `reason`. `webhook_id` is that of the attempts. Instants are RFC 3339 texts."""
+    `lost` events of the namespace were removed, written from `first_at` to `last_at`. So many `instants` of a schedule were
+    missed, likewise, for a `reason`. `webhook_id` is that of the attempts. Instants are RFC 3339 texts."""
 
     id: str
     type: str
@@ -44,6 +44,7 @@ class SinkEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
     webhook_id: str = ""
     tags: tuple[str, ...] = ()
     reason: str = ""
+    instants: int = 0
     lost: int = 0
     first_at: str = ""
     last_at: str = ""
@@ -82,7 +83,7 @@ def missed_event(event_id: str, timer: Timer, missed: MissedInstants, now_us: in
         timestamp=format_instant(now_us),
         schedule_id=timer.id,
         reason=missed.reason,
-        lost=missed.instants,
+        instants=missed.instants,
         first_at=format_instant(missed.first_at),
         last_at=format_instant(missed.last_at),
         tags=timer.tags,

@@ -18,7 +18,7 @@ class EventPublished(Event, frozen=True):
 
 class EventNotTaken(Event, frozen=True):
     """A sink has not taken an event, which is published again after a pause. `code` is that of a failed attempt, such as
-    CONNECTION_FAILED, TIMEOUT, NO_STREAM or EGRESS_REFUSED; `detail` says more."""
+    CONNECTION_FAILED, TIMEOUT, NO_STREAM or EGRESS_REFUSED; `detail` has the reason."""
 
     namespace: str
     code: str

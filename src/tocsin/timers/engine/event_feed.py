@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from tocsin.model.answer import NoResponse, Outcome, Response
+from tocsin.model.answer import Outcome, Response
 from tocsin.model.errors import RecordUndecodable, StoreError
 from tocsin.model.namespace import Namespace
 from tocsin.model.retry import backoff_us
@@ -23,13 +23,15 @@ from tocsin.ports.observer import LoadFailed
 from tocsin.ports.sinks import EventNotTaken, EventPublished, EventsLost
 from tocsin.ports.store import EVENTS_END, EVENTS_START, EVENTS_SUFFIX, FireKey, StoredRow
 from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.event_log import REMOVED_MAX
 from tocsin.timers.engine.shard import Shard
 from tocsin.timers.engine.window import Window
 
 #: Outcomes that concern all sinks: they are on one server.
 _SERVER_AWAY = frozenset({"CONNECTION_FAILED", "CONNECTION_CLOSED", "TIMEOUT", "SHUTDOWN"})
-#: Least time between two removals of what is beyond the backlog: each rewrites the gap.
-_LOSE_INTERVAL_US = 1_000_000
+#: Least time between two removals of a few events beyond the backlog: each rewrites the gap. At most so many go at once, in
+#: one batch with the gap.
+_LOSE_INTERVAL_US, _LOST_MAX = 1_000_000, REMOVED_MAX // 2
 #: Characters of the reason why a sink has not taken an event.
 _DETAIL_CHARS_MAX = 200
 
@@ -81,9 +83,9 @@ class _Feed:
         if not log.counted:
             await self._count()
         excess = log.rows - len(log.removed) - self._context.limits.sink_backlog_max
-        if excess > 0 and boot_us >= self._lose_at:
+        if excess > 0 and not log.gaps and (boot_us >= self._lose_at or excess >= _LOST_MAX):
             self._lose_at = boot_us + _LOSE_INTERVAL_US
-            await self._lose(excess)
+            await self._lose(min(excess, _LOST_MAX))
         if boot_us >= self._paused_until:
             due = [lane for lane in self.lanes.values() if lane.behind and boot_us >= lane.again_at]
             if due or self._read_to < log.committed_to:
@@ -112,29 +114,30 @@ class _Feed:
         """Publishes everything behind a key but what lanes that are behind have left; those that are due begin again."""
         for lane in due:
             lane.behind = False
-        upto = self._log.committed_to
+        log = self._log
+        upto = log.committed_to
         self._read_to = after
         while after < upto:
+            # As of before the page is read: it may have rows that are gone, or are gaps, once their turn comes.
+            removed, gaps = {*log.removed}, {*log.gaps}
             rows, after = await self._page(after)
             for row in rows:
-                if not await self._publish_row(row):
+                if row.uuid in gaps:
+                    self._await_gap(row)
+                elif row.uuid not in removed and not await self._publish_row(row):
                     return
                 self._read_to = row.key
             self._read_to = after
 
     async def _publish_row(self, row: StoredRow) -> bool:
         """Whether the pass goes on with the next row."""
-        namespace, log = row.namespace.removesuffix(EVENTS_SUFFIX), self._log
+        namespace = row.namespace.removesuffix(EVENTS_SUFFIX)
         lane = self.lanes.setdefault(namespace, _Lane())
-        if lane.behind or row.key <= lane.after or row.uuid in log.removed:
-            return True
-        if row.uuid in log.gaps:
-            # It is read again once the gap is durable that takes its place.
-            lane.behind, lane.again_at = True, 0
+        if lane.behind or row.key <= lane.after:
             return True
         known, url = self._context.namespaces.get(namespace), self._context.sinks.get(namespace)
         if known is not None and known.damaged is not None:
-            self._leave(lane, namespace, NoResponse("NAMESPACE_DAMAGED", known.damaged))
+            self._leave(lane, namespace, "NAMESPACE_DAMAGED", known.damaged)
             return True
         if known is None or url is None:
             self._remove(row)
@@ -153,11 +156,17 @@ class _Feed:
             self._remove(row)
             self._context.observe(EventPublished(namespace, event.type))
             return not self.ended
-        self._leave(lane, namespace, outcome)
+        self._leave(lane, namespace, outcome.code, outcome.detail)
         if outcome.code in _SERVER_AWAY:
             self._paused_until = lane.again_at
             return False
         return not self.ended
+
+    def _await_gap(self, row: StoredRow) -> None:
+        """The row is read again once the gap is durable that takes its place, before what follows it."""
+        lane = self.lanes.setdefault(row.namespace.removesuffix(EVENTS_SUFFIX), _Lane())
+        if not lane.behind:
+            lane.behind, lane.again_at = True, 0
 
     async def _publish(self, event: SinkEvent, url: str, namespace: Namespace, record: bytes) -> Outcome:
         clock = self._context.clock
@@ -188,16 +197,15 @@ class _Feed:
         self._context.caller.invoke(invocation, done)
         return (await ended).outcome
 
-    def _leave(self, lane: _Lane, namespace: str, outcome: Outcome) -> None:
+    def _leave(self, lane: _Lane, namespace: str, code: str, detail: str) -> None:
         """The sink has not taken the event: the lane is behind until it is tried again."""
-        assert not isinstance(outcome, Response)
         limits, boot_us = self._context.limits, self._context.clock.boottime_us()
         lane.failures += 1
         pause_us = backoff_us(lane.failures, limits.sink_pause_initial_us, limits.sink_pause_max_us)
         lane.behind, lane.again_at = True, boot_us + int(pause_us * self._context.random.uniform(0.5, 1.0))
         if lane.behind_since is None:
             lane.behind_since = boot_us
-        self._context.observe(EventNotTaken(namespace, outcome.code, outcome.detail[:_DETAIL_CHARS_MAX]))
+        self._context.observe(EventNotTaken(namespace, code, detail[:_DETAIL_CHARS_MAX]))
 
     def _remove(self, *rows: StoredRow) -> None:
         self._log.remove(row.uuid for row in rows)
@@ -229,9 +237,7 @@ class _Feed:
         gap = gap_event(place.uuid, namespace, events, now_us)
         self._log.gaps[place.uuid] = place._replace(record=encode_event(gap))
         self._remove(*rows[:-1])
-        lane = self.lanes.setdefault(namespace, _Lane())
-        if not lane.behind:
-            lane.behind, lane.again_at = True, 0
+        self._await_gap(place)
         lost = sum(event is None or event.type != GAP for event in events)
         self._context.observe(EventsLost(namespace, lost, reason))
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: Why the rows of events are suspended: they fire nothing.
 SINK = "sink"
 #: Events that one batch removes.
-_REMOVED_MAX = 500
+REMOVED_MAX = 500
 
 
 class EventLog:
@@ -62,10 +62,12 @@ class EventLog:
         self.removed.update(dict.fromkeys(uuids))
 
     def add_to(self, batch: Batch) -> None:
-        """Adds what is to be written of the log to a batch: some removals, and all gaps."""
-        batch.upserts.update(self.gaps)
-        batch.gaps = list(self.gaps.values())
-        batch.events_removed = list(islice(self.removed, _REMOVED_MAX))
+        """Adds what is to be written of the log to a batch: some removals, and gaps along with the events that they stand
+        for, which were removed last."""
+        if len(self.removed) <= REMOVED_MAX:
+            batch.upserts.update(self.gaps)
+            batch.gaps = list(self.gaps.values())
+        batch.events_removed = list(islice(self.removed, REMOVED_MAX))
         batch.store.deletes += batch.events_removed
 
     def committed(self, batch: Batch) -> None:
