@@ -23,15 +23,15 @@ from tocsin.ports.observer import LoadFailed
 from tocsin.ports.sinks import EventNotTaken, EventPublished, EventsLost
 from tocsin.ports.store import EVENTS_END, EVENTS_START, EVENTS_SUFFIX, FireKey, StoredRow
 from tocsin.timers.engine.context import Context
-from tocsin.timers.engine.event_log import REMOVED_MAX
+from tocsin.timers.engine.event_log import Gap
 from tocsin.timers.engine.shard import Shard
 from tocsin.timers.engine.window import Window
 
 #: Outcomes that concern all sinks: they are on one server.
 _SERVER_AWAY = frozenset({"CONNECTION_FAILED", "CONNECTION_CLOSED", "TIMEOUT", "SHUTDOWN"})
 #: Least time between two removals of a few events beyond the backlog: each rewrites the gap. At most so many go at once, in
-#: one batch with the gap.
-_LOSE_INTERVAL_US, _LOST_MAX = 1_000_000, REMOVED_MAX // 2
+#: one chunk with the gap, for which every store has room.
+_LOSE_INTERVAL_US, _LOST_MAX = 1_000_000, 50
 #: Characters of the reason why a sink has not taken an event.
 _DETAIL_CHARS_MAX = 200
 
@@ -119,12 +119,12 @@ class _Feed:
         self._read_to = after
         while after < upto:
             # As of before the page is read: it may have rows that are gone, or are gaps, once their turn comes.
-            removed, gaps = {*log.removed}, {*log.gaps}
+            leaving, gaps = log.leaving(), {*log.gaps}
             rows, after = await self._page(after)
             for row in rows:
                 if row.uuid in gaps:
                     self._await_gap(row)
-                elif row.uuid not in removed and not await self._publish_row(row):
+                elif row.uuid not in leaving and not await self._publish_row(row):
                     return
                 self._read_to = row.key
             self._read_to = after
@@ -207,8 +207,8 @@ class _Feed:
             lane.behind_since = boot_us
         self._context.observe(EventNotTaken(namespace, code, detail[:_DETAIL_CHARS_MAX]))
 
-    def _remove(self, *rows: StoredRow) -> None:
-        self._log.remove(row.uuid for row in rows)
+    def _remove(self, row: StoredRow) -> None:
+        self._log.removed[row.uuid] = None
         self._shard.lane.schedule(self._shard, urgent=False)
 
     # ------------------------------------------------------------------ losing
@@ -217,9 +217,11 @@ class _Feed:
         """Removes the oldest events, so many fewer remain; of each namespace's, one becomes a gap."""
         log, found, after, count = self._log, dict[str, list[StoredRow]](), EVENTS_START, 0
         while count < excess and after < log.committed_to:
+            # As of before the page is read, as above.
+            leaving = log.leaving()
             rows, after = await self._page(after)
             for row in rows:
-                if row.uuid in log.removed or row.uuid in log.gaps:
+                if row.uuid in leaving:
                     continue
                 of = found.setdefault(row.namespace.removesuffix(EVENTS_SUFFIX), [])
                 count += bool(of)
@@ -235,8 +237,9 @@ class _Feed:
         events = [_readable(row) for row in rows]
         place, now_us = rows[-1], self._context.clock.now_us()
         gap = gap_event(place.uuid, namespace, events, now_us)
-        self._log.gaps[place.uuid] = place._replace(record=encode_event(gap))
-        self._remove(*rows[:-1])
+        row = place._replace(record=encode_event(gap))
+        self._log.gaps[place.uuid] = Gap(row, [each.uuid for each in rows[:-1]])
+        self._shard.lane.schedule(self._shard, urgent=False)
         self._await_gap(place)
         lost = sum(event is None or event.type != GAP for event in events)
         self._context.observe(EventsLost(namespace, lost, reason))

@@ -4,9 +4,8 @@ The events themselves are in the store alone, as rows in the order of their comm
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tocsin.ports.store import UUID_BYTES, FireKey, StoredRow, event_instant
 
@@ -16,7 +15,14 @@ if TYPE_CHECKING:
 #: Why the rows of events are suspended: they fire nothing.
 SINK = "sink"
 #: Events that one batch removes.
-REMOVED_MAX = 500
+_REMOVED_MAX = 500
+
+
+class Gap(NamedTuple):
+    """The row of a gap, which replaces that of the last event that it stands for, and the uuids of the others."""
+
+    row: StoredRow
+    instead_of: list[bytes]
 
 
 class EventLog:
@@ -32,10 +38,10 @@ class EventLog:
         self.counted = False
         #: Up to which key everything is durable.
         self.committed_to: FireKey = self.claimed_at
-        #: Events that are published, or lost: their rows are deleted by the next batches.
+        #: Events that are published: their rows are deleted by the next batches.
         self.removed: dict[bytes, None] = {}
-        #: Rows that are about to be replaced by gaps.
-        self.gaps: dict[bytes, StoredRow] = {}
+        #: The gaps that are about to take the place of rows, by their uuids.
+        self.gaps: dict[bytes, Gap] = {}
 
     @property
     def claimed_at(self) -> FireKey:
@@ -57,17 +63,19 @@ class EventLog:
         self._number += 1
         return event_instant(self._epoch, self._number)
 
-    def remove(self, uuids: Iterable[bytes]) -> None:
-        """Has these events removed."""
-        self.removed.update(dict.fromkeys(uuids))
+    def leaving(self) -> set[bytes]:
+        """The events whose rows are about to be deleted."""
+        return self.removed.keys() | {uuid for gap in self.gaps.values() for uuid in gap.instead_of}
 
     def add_to(self, batch: Batch) -> None:
-        """Adds what is to be written of the log to a batch: some removals, and gaps along with the events that they stand
-        for, which were removed last."""
-        if len(self.removed) <= REMOVED_MAX:
-            batch.upserts.update(self.gaps)
-            batch.gaps = list(self.gaps.values())
-        batch.events_removed = list(islice(self.removed, REMOVED_MAX))
+        """Adds what is to be written of the log to a batch: some removals; and gaps, each in one chunk with the deletes of
+        what it stands for."""
+        batch.gaps = list(self.gaps.values())
+        batch.events_removed = list(islice(self.removed, _REMOVED_MAX))
+        for row, instead_of in batch.gaps:
+            batch.upserts[row.uuid] = row
+            batch.store.together.update(dict.fromkeys(instead_of, row.uuid))
+            batch.events_removed += instead_of
         batch.store.deletes += batch.events_removed
 
     def committed(self, batch: Batch) -> None:
@@ -77,8 +85,8 @@ class EventLog:
             # What a later batch writes has a greater instant.
             self.committed_to = (event_instant(self._epoch, self._number), b"\xff" * UUID_BYTES)
         for uuid in batch.events_removed:
-            del self.removed[uuid]
+            self.removed.pop(uuid, None)
         self.rows -= len(batch.events_removed)
-        for row in batch.gaps:
-            if self.gaps.get(row.uuid) is row:
-                del self.gaps[row.uuid]
+        for gap in batch.gaps:
+            if self.gaps.get(gap.row.uuid) is gap:
+                del self.gaps[gap.row.uuid]

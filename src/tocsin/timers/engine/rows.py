@@ -31,6 +31,7 @@ from tocsin.ports.store import (
 )
 
 if TYPE_CHECKING:
+    from tocsin.timers.engine.event_log import Gap
     from tocsin.timers.engine.parts import WrittenPart
 
 #: The row waits for its flow.
@@ -295,8 +296,8 @@ class Batch:
     packed: int = 0
     #: Events that it adds for sinks, those that it removes, and gaps that take the place of some.
     events_added: int = 0
-    events_removed: Sequence[bytes] = ()
-    gaps: Sequence[StoredRow] = ()
+    events_removed: list[bytes] = field(default_factory=list)
+    gaps: Sequence[Gap] = ()
     bytes: int = 0
     reckoned: int = 0
     events: list[Event] = field(default_factory=list)
