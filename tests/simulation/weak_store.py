@@ -114,7 +114,9 @@ class WeakStore(MemoryStore):
         written += [uuid for uuid, _ in batch.resolved]
         covered = () if batch.delete_to is None else shard.keys[: bisect_right(shard.keys, batch.delete_to)]
         deleted = {*batch.deletes, *(uuid for _, uuid in covered)} - {row.uuid for row in batch.upserts}
-        uuids = list(dict.fromkeys([*(uuid for uuid in written if uuid not in deleted), *sorted(map(subject, deleted))]))
+        uuids = list(
+            dict.fromkeys([*(uuid for uuid in written if uuid not in deleted), *sorted(map(subject, deleted))])
+        )
         if len(uuids) < 2:
             return None
         made = set(uuids[: self._rng_of_breaks.randint(1, len(uuids) - 1)])

@@ -21,6 +21,7 @@ from tests.support.http import Receiver
 from tests.support.nats import NatsServer
 from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
+from tocsin.cli.app import run
 
 #: One shard has all events in one order.
 ONE_SHARD = {"TOCSIN_SHARDS": "1"}
@@ -263,3 +264,58 @@ async def test_only_subjects_of_the_namespace_are_sinks(tmp_path: Path, shared_n
             status, answer = await api("namespaces/update", name=name, eventSink=sink)
             assert (status, [each["path"] for each in answer["errors"]]) == (400, ["eventSink"]), (name, sink)
         assert (await api("namespaces/update", name="shop", eventSink=f"nats://{prefix}.events"))[0] == 200
+
+
+async def test_events_of_a_deleted_namespace_go_with_it(
+    tmp_path: Path, shared_nats: NatsServer, stream: Stream, prefix: str
+) -> None:
+    env = _env(shared_nats.url, f"shop={prefix}")
+    async with serving(tmp_path, "--no-agent", env=env) as server:
+        api = Api(server, namespace="shop")
+        # No stream takes them.
+        await api("namespaces/create", name="shop", eventSink=f"nats://{prefix}")
+        for number in range(3):
+            await api.create(f"t{number}", "http://127.0.0.1:9/", delay="1h")
+        status, answer = await api("namespaces/delete", name="shop", cancelPending=True)
+        assert status in (200, 202), answer
+        await until(lambda: waiting(server) == [])
+        async with asyncio.timeout(PATIENCE_S):
+            while (await api("namespaces/get", name="shop"))[0] != 404:  # noqa: ASYNC110 -- no signal
+                await asyncio.sleep(0.05)
+        await until(lambda: waiting(server) == [])
+        # One of the same name does not get them.
+        await stream.add()
+        await api("namespaces/create", name="shop", eventSink=f"nats://{prefix}")
+        await api.create("new", "http://127.0.0.1:9/", delay="1h")
+        assert (await api("timers/delete", namespace="shop", timerId="new"))[0] == 204
+        assert [event["timerId"] for event in await stream.events(1)] == ["new"]
+
+
+async def test_commands_and_files_give_a_namespace_its_sink(
+    tmp_path: Path, shared_nats: NatsServer, prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    env = _env(shared_nats.url, f"shop={prefix}")
+    async with serving(tmp_path, "--no-agent", env=env) as server:
+        api = Api(server)
+
+        async def tocsin(*words: str) -> int:
+            return await asyncio.to_thread(run, [*words, "--server", server.url])
+
+        async def sink() -> str | None:
+            found: str | None = (await api("namespaces/get", name="shop"))[1].get("eventSink")
+            return found
+
+        assert await tocsin("namespaces", "create", "shop", "--event-sink", f"nats://{prefix}.a") == 0
+        assert await sink() == f"nats://{prefix}.a"
+        assert await tocsin("namespaces", "update", "shop", "--no-event-sink") == 0
+        assert await sink() is None
+        both = ("--no-event-sink", "--event-sink", f"nats://{prefix}")
+        assert await tocsin("namespaces", "update", "shop", *both) != 0
+        file = tmp_path / "tocsin.yaml"
+        file.write_text(f"managedBy: test\nnamespaces:\n  - name: shop\n    eventSink: nats://{prefix}.b\n")
+        assert await tocsin("apply", "-f", str(file)) == 0, capsys.readouterr()
+        assert await sink() == f"nats://{prefix}.b"
+        assert await tocsin("apply", "-f", str(file), "--detailed-exitcode") == 0
+        file.write_text("managedBy: test\nnamespaces:\n  - name: shop\n")
+        assert await tocsin("apply", "-f", str(file)) == 0
+        assert await sink() is None
