@@ -18,7 +18,7 @@ MUTATIONS = [
     _sunk("an end has no event", drop(_ENDS + "record", "self._end_of_row")),
     _sunk(
         "an event is removed before its sink has taken it",
-        insert(_FEED + "_publish_row", "self._remove(row)", before="outcome = await self._publish"),
+        insert(_FEED + "_publish_row", "self._remove(row)", before="self._publish"),
     ),
     _sunk(
         "what follows an event that its sink has refused is published",
