@@ -38,6 +38,8 @@ const (
 	AuditActionJobChanged         AuditAction = "job_changed"
 	AuditActionJobEnded           AuditAction = "job_ended"
 	AuditActionInboxOpened        AuditAction = "inbox_opened"
+	AuditActionInboxReplayed      AuditAction = "inbox_replayed"
+	AuditActionInboxDeleted       AuditAction = "inbox_deleted"
 	AuditActionTimerCreated       AuditAction = "timer_created"
 	AuditActionTimersCanceled     AuditAction = "timers_canceled"
 	AuditActionTimersReplayed     AuditAction = "timers_replayed"
@@ -2643,6 +2645,62 @@ func (v *DestinationName) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
+// ListInbox: Which dead rows to list.
+type ListInbox struct {
+	// The namespace's name.
+	Namespace string
+	// Maximum number of rows on the page. Default 100.
+	Limit int
+	// nextCursor of the previous page.
+	Cursor string
+}
+
+func (v *ListInbox) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, false},
+		member{"limit", &v.Limit, false},
+		member{"cursor", &v.Cursor, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ListInbox) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ListInbox) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// ChangeInbox: Which dead rows are meant: those with these ids, those of a namespace, or all.
+type ChangeInbox struct {
+	// The id of each, up to 1,000.
+	Ids []string
+	// The namespace's name.
+	Namespace string
+	// With true and no other field: all dead rows.
+	All bool
+}
+
+func (v *ChangeInbox) members(to []member) []member {
+	return append(to,
+		member{"ids", &v.Ids, false},
+		member{"namespace", &v.Namespace, false},
+		member{"all", &v.All, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ChangeInbox) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ChangeInbox) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
 // CreateKey: An API key to create. Without namespaces and tenants it has access to all of them, which only an
 // unlimited key can grant.
 type CreateKey struct {
@@ -2656,6 +2714,12 @@ type CreateKey struct {
 	Tenants []string
 	// When the key expires; without it, never.
 	ExpiresAt time.Time
+	// Limits the key to these operations: names such as timers/create, which are the paths below the version, for
+	// service calls calls/submit and its like; groups such as timers/*; read, for all that a key of role read may use.
+	Operations []string
+	// Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy
+	// the setting trusted_proxies finds.
+	Sources []string
 }
 
 func (v *CreateKey) members(to []member) []member {
@@ -2665,6 +2729,8 @@ func (v *CreateKey) members(to []member) []member {
 		member{"namespaces", &v.Namespaces, false},
 		member{"tenants", &v.Tenants, false},
 		member{"expiresAt", &v.ExpiresAt, false},
+		member{"operations", &v.Operations, false},
+		member{"sources", &v.Sources, false},
 	)
 }
 
@@ -5093,6 +5159,114 @@ func (v *DestinationOnNode) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
+// DeadRowPage: A page of dead rows, the oldest first.
+type DeadRowPage struct {
+	Rows []DeadRow
+	// The cursor of the next page; absent on the last page.
+	NextCursor string
+}
+
+func (v *DeadRowPage) members(to []member) []member {
+	return append(to,
+		member{"rows", &v.Rows, true},
+		member{"nextCursor", &v.NextCursor, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DeadRowPage) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *DeadRowPage) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// DeadRow: A row that is refused for good, and waits for somebody to replay or delete it.
+type DeadRow struct {
+	// The row's id.
+	ID string
+	// The namespace of the timer that it asks for.
+	Namespace string
+	// That timer's id.
+	TimerID string
+	// When the row was written.
+	CreatedAt time.Time
+	// The error code, and why it was refused.
+	DeadReason string
+}
+
+func (v *DeadRow) members(to []member) []member {
+	return append(to,
+		member{"id", &v.ID, true},
+		member{"namespace", &v.Namespace, true},
+		member{"timerId", &v.TimerID, true},
+		member{"createdAt", &v.CreatedAt, true},
+		member{"deadReason", &v.DeadReason, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DeadRow) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *DeadRow) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// ReplayedRows: What is tried again.
+type ReplayedRows struct {
+	// How many rows.
+	Replayed int
+	// Whether there may be more: a request without ids changes 10,000 rows. Repeat it.
+	More bool
+}
+
+func (v *ReplayedRows) members(to []member) []member {
+	return append(to,
+		member{"replayed", &v.Replayed, true},
+		member{"more", &v.More, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ReplayedRows) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *ReplayedRows) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// DeletedRows: What was deleted.
+type DeletedRows struct {
+	// How many rows.
+	Deleted int
+	// Whether there may be more: a request without ids changes 10,000 rows. Repeat it.
+	More bool
+}
+
+func (v *DeletedRows) members(to []member) []member {
+	return append(to,
+		member{"deleted", &v.Deleted, true},
+		member{"more", &v.More, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DeletedRows) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *DeletedRows) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
 // CreatedKey: A new API key. Only this response contains the key itself.
 type CreatedKey struct {
 	// The key's id, the part between its first two underscores.
@@ -5111,6 +5285,14 @@ type CreatedKey struct {
 	Key string
 	// When the key expires; absent: never.
 	ExpiresAt time.Time
+	// Limits the key to these operations: names such as timers/create, which are the paths below the version, for
+	// service calls calls/submit and its like; groups such as timers/*; read, for all that a key of role read may use.
+	Operations []string
+	// Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy
+	// the setting trusted_proxies finds.
+	Sources []string
+	// When the key was used last, accurate to an hour; absent: it was not used yet.
+	LastUsedAt string
 }
 
 func (v *CreatedKey) members(to []member) []member {
@@ -5123,6 +5305,9 @@ func (v *CreatedKey) members(to []member) []member {
 		member{"createdAt", &v.CreatedAt, true},
 		member{"key", &v.Key, true},
 		member{"expiresAt", &v.ExpiresAt, false},
+		member{"operations", &v.Operations, false},
+		member{"sources", &v.Sources, false},
+		member{"lastUsedAt", &v.LastUsedAt, false},
 	)
 }
 
@@ -5173,6 +5358,14 @@ type ShownKey struct {
 	CreatedAt time.Time
 	// When the key expires; absent: never.
 	ExpiresAt time.Time
+	// Limits the key to these operations: names such as timers/create, which are the paths below the version, for
+	// service calls calls/submit and its like; groups such as timers/*; read, for all that a key of role read may use.
+	Operations []string
+	// Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy
+	// the setting trusted_proxies finds.
+	Sources []string
+	// When the key was used last, accurate to an hour; absent: it was not used yet.
+	LastUsedAt string
 }
 
 func (v *ShownKey) members(to []member) []member {
@@ -5184,6 +5377,9 @@ func (v *ShownKey) members(to []member) []member {
 		member{"tenants", &v.Tenants, true},
 		member{"createdAt", &v.CreatedAt, true},
 		member{"expiresAt", &v.ExpiresAt, false},
+		member{"operations", &v.Operations, false},
+		member{"sources", &v.Sources, false},
+		member{"lastUsedAt", &v.LastUsedAt, false},
 	)
 }
 

@@ -96,7 +96,7 @@ class Engine:
         return {
             "tocsin_callbacks_in_flight": dispatcher.in_flight,
             "tocsin_timers_deferred": dispatcher.waiting - timers_waiting(dispatcher.flows.rules.values()),
-            "tocsin_destinations": dispatcher.destinations,
+            "tocsin_destinations": len(dispatcher.admission.destinations),
             "tocsin_breakers_open": len(dispatcher.admission.open_breakers()),
             "tocsin_overdue_seconds": self.supervisor.overdue_us() / 1e6,
             "tocsin_window_timers": self.context.window_timers,

@@ -12,6 +12,7 @@ from tocsin.administration import (
     CALENDARS,
     DESTINATION_PAUSES,
     FLOWS,
+    KEY_USES,
     NAMESPACES,
     SECRETS,
     SIGN_INS,
@@ -32,8 +33,8 @@ from tocsin.timers.monitor_records import MONITOR_TOKENS, MONITORS
 
 #: Every kind of record but that of transfers.
 RECORD_KINDS = (
-    NAMESPACES, FLOWS, CALENDARS, DESTINATION_PAUSES, API_KEYS, TENANT_LABELS, SECRETS, SIGN_INS, AUDIT, JOBS,
-    MINUTES, TEN_MINUTES, OUTAGES, MONITORS, MONITOR_TOKENS, TENURES,
+    NAMESPACES, FLOWS, CALENDARS, DESTINATION_PAUSES, API_KEYS, KEY_USES, TENANT_LABELS, SECRETS, SIGN_INS, AUDIT,
+    JOBS, MINUTES, TEN_MINUTES, OUTAGES, MONITORS, MONITOR_TOKENS, TENURES,
 )  # fmt: skip
 #: Kinds whose versions clients see and name in conditions: they stay as they are. The others begin at 1.
 _VERSIONED = (NAMESPACES, FLOWS, CALENDARS)

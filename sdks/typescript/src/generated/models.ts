@@ -4,7 +4,7 @@
 import type { DurationLike, Instant, InstantLike, Open } from "../values.js";
 
 /** The action that an entry records. */
-export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "calendar_changed" | "calendar_deleted" | "monitor_changed" | "monitor_paused" | "monitor_resumed" | "monitor_rotated" | "monitor_deleted" | "destination_changed" | "job_created" | "job_changed" | "job_ended" | "inbox_opened" | "timer_created" | "timers_canceled" | "timers_replayed" | "schedule_created" | "schedule_deleted";
+export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "calendar_changed" | "calendar_deleted" | "monitor_changed" | "monitor_paused" | "monitor_resumed" | "monitor_rotated" | "monitor_deleted" | "destination_changed" | "job_created" | "job_changed" | "job_ended" | "inbox_opened" | "inbox_replayed" | "inbox_deleted" | "timer_created" | "timers_canceled" | "timers_replayed" | "schedule_created" | "schedule_deleted";
 
 /** Where a change came from. */
 export type AuditSource = "api" | "pages" | "cli" | "mcp" | "inbox";
@@ -1253,6 +1253,26 @@ export interface DestinationName {
   readonly destination: string;
 }
 
+/** Which dead rows to list. */
+export interface ListInbox {
+  /** The namespace's name. */
+  readonly namespace?: string | undefined;
+  /** Maximum number of rows on the page. Default 100. */
+  readonly limit?: number | undefined;
+  /** `nextCursor` of the previous page. */
+  readonly cursor?: string | undefined;
+}
+
+/** Which dead rows are meant: those with these ids, those of a namespace, or all. */
+export interface ChangeInbox {
+  /** The id of each, up to 1,000. */
+  readonly ids?: readonly string[] | undefined;
+  /** The namespace's name. */
+  readonly namespace?: string | undefined;
+  /** With `true` and no other field: all dead rows. */
+  readonly all?: boolean | undefined;
+}
+
 /**
  * An API key to create. Without `namespaces` and `tenants` it has access to all of them, which only an unlimited
  * key can grant.
@@ -1268,6 +1288,17 @@ export interface CreateKey {
   readonly tenants?: readonly string[] | undefined;
   /** When the key expires; without it, never. */
   readonly expiresAt?: InstantLike | undefined;
+  /**
+   * Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+   * service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read
+   * may use.
+   */
+  readonly operations?: readonly string[] | undefined;
+  /**
+   * Limits the key to requests from these addresses and networks. The client's address counts, which behind a
+   * proxy the setting `trusted_proxies` finds.
+   */
+  readonly sources?: readonly string[] | undefined;
 }
 
 /** The key to revoke. */
@@ -2409,6 +2440,43 @@ export interface DestinationOnNode {
   nextProbeAt?: string;
 }
 
+/** A page of dead rows, the oldest first. */
+export interface DeadRowPage {
+  rows: DeadRow[];
+  /** The cursor of the next page; absent on the last page. */
+  nextCursor?: string;
+}
+
+/** A row that is refused for good, and waits for somebody to replay or delete it. */
+export interface DeadRow {
+  /** The row's id. */
+  id: string;
+  /** The namespace of the timer that it asks for. */
+  namespace: string;
+  /** That timer's id. */
+  timerId: string;
+  /** When the row was written. */
+  createdAt: Instant;
+  /** The error code, and why it was refused. */
+  deadReason: string;
+}
+
+/** What is tried again. */
+export interface ReplayedRows {
+  /** How many rows. */
+  replayed: number;
+  /** Whether there may be more: a request without ids changes 10,000 rows. Repeat it. */
+  more: boolean;
+}
+
+/** What was deleted. */
+export interface DeletedRows {
+  /** How many rows. */
+  deleted: number;
+  /** Whether there may be more: a request without ids changes 10,000 rows. Repeat it. */
+  more: boolean;
+}
+
 /** A new API key. Only this response contains the key itself. */
 export interface CreatedKey {
   /** The key's id, the part between its first two underscores. */
@@ -2427,6 +2495,19 @@ export interface CreatedKey {
   key: string;
   /** When the key expires; absent: never. */
   expiresAt?: Instant;
+  /**
+   * Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+   * service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read
+   * may use.
+   */
+  operations?: string[];
+  /**
+   * Limits the key to requests from these addresses and networks. The client's address counts, which behind a
+   * proxy the setting `trusted_proxies` finds.
+   */
+  sources?: string[];
+  /** When the key was used last, accurate to an hour; absent: it was not used yet. */
+  lastUsedAt?: string;
 }
 
 /** The API keys within the scope of the caller's key, oldest first, including expired ones. */
@@ -2450,6 +2531,19 @@ export interface ShownKey {
   createdAt: Instant;
   /** When the key expires; absent: never. */
   expiresAt?: Instant;
+  /**
+   * Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+   * service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read
+   * may use.
+   */
+  operations?: string[];
+  /**
+   * Limits the key to requests from these addresses and networks. The client's address counts, which behind a
+   * proxy the setting `trusted_proxies` finds.
+   */
+  sources?: string[];
+  /** When the key was used last, accurate to an hour; absent: it was not used yet. */
+  lastUsedAt?: string;
 }
 
 /** A page of the audit trail, newest first. */

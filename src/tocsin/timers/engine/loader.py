@@ -255,7 +255,7 @@ class _Resumption:
     def _room_for(self, reason: str) -> _Room:
         room = self._rooms.get(reason)
         if room is None:
-            rows_max, bytes_max = self._dispatcher.room_back()
+            rows_max, bytes_max = self._dispatcher.admission.room_back()
             rows = min(self._dispatcher.room_for(self._shard, reason), rows_max)
             room = self._rooms[reason] = _Room(rows, bytes_max)
         return room

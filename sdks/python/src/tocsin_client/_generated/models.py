@@ -51,6 +51,8 @@ AuditAction: TypeAlias = Literal[
     "job_changed",
     "job_ended",
     "inbox_opened",
+    "inbox_replayed",
+    "inbox_deleted",
     "timer_created",
     "timers_canceled",
     "timers_replayed",
@@ -2311,6 +2313,52 @@ class DestinationName:
 
 
 @dataclass(kw_only=True, slots=True)
+class ListInbox:
+    """Which dead rows to list."""
+
+    #: The namespace's name.
+    namespace: str | Unset = UNSET
+    #: Maximum number of rows on the page. Default 100.
+    limit: int | Unset = UNSET
+    #: `nextCursor` of the previous page.
+    cursor: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {}
+        if self.namespace is not UNSET:
+            sent["namespace"] = self.namespace
+        if self.limit is not UNSET:
+            sent["limit"] = self.limit
+        if self.cursor is not UNSET:
+            sent["cursor"] = self.cursor
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class ChangeInbox:
+    """Which dead rows are meant: those with these ids, those of a namespace, or all."""
+
+    #: The id of each, up to 1,000.
+    ids: Sequence[str] | Unset = UNSET
+    #: The namespace's name.
+    namespace: str | Unset = UNSET
+    #: With `true` and no other field: all dead rows.
+    all: bool | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {}
+        if self.ids is not UNSET:
+            sent["ids"] = list_json("ids", self.ids)
+        if self.namespace is not UNSET:
+            sent["namespace"] = self.namespace
+        if self.all is not UNSET:
+            sent["all"] = self.all
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
 class CreateKey:
     """An API key to create. Without `namespaces` and `tenants` it has access to all of them, which only an unlimited
     key can grant."""
@@ -2325,6 +2373,13 @@ class CreateKey:
     tenants: Sequence[str] | Unset = UNSET
     #: When the key expires; without it, never.
     expires_at: Instant | Unset = UNSET
+    #: Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+    #: service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read may
+    #: use.
+    operations: Sequence[str] | Unset = UNSET
+    #: Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy the
+    #: setting `trusted_proxies` finds.
+    sources: Sequence[str] | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -2339,6 +2394,10 @@ class CreateKey:
             sent["tenants"] = list_json("tenants", self.tenants)
         if self.expires_at is not UNSET:
             sent["expiresAt"] = instant_text("expires_at", self.expires_at)
+        if self.operations is not UNSET:
+            sent["operations"] = list_json("operations", self.operations)
+        if self.sources is not UNSET:
+            sent["sources"] = list_json("sources", self.sources)
         return sent
 
 
@@ -4359,6 +4418,86 @@ class DestinationOnNode:
 
 
 @dataclass(kw_only=True, slots=True)
+class DeadRowPage:
+    """A page of dead rows, the oldest first."""
+
+    rows: list[DeadRow]
+    #: The cursor of the next page; absent on the last page.
+    next_cursor: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> DeadRowPage:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            rows=[DeadRow.from_json(each) for each in source["rows"]],
+            next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class DeadRow:
+    """A row that is refused for good, and waits for somebody to replay or delete it."""
+
+    #: The row's id.
+    id: str
+    #: The namespace of the timer that it asks for.
+    namespace: str
+    #: That timer's id.
+    timer_id: str
+    #: When the row was written.
+    created_at: datetime
+    #: The error code, and why it was refused.
+    dead_reason: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> DeadRow:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            id=source["id"],
+            namespace=source["namespace"],
+            timer_id=source["timerId"],
+            created_at=parse_instant(source["createdAt"]),
+            dead_reason=source["deadReason"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class ReplayedRows:
+    """What is tried again."""
+
+    #: How many rows.
+    replayed: int
+    #: Whether there may be more: a request without ids changes 10,000 rows. Repeat it.
+    more: bool
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ReplayedRows:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            replayed=source["replayed"],
+            more=source["more"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class DeletedRows:
+    """What was deleted."""
+
+    #: How many rows.
+    deleted: int
+    #: Whether there may be more: a request without ids changes 10,000 rows. Repeat it.
+    more: bool
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> DeletedRows:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            deleted=source["deleted"],
+            more=source["more"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
 class CreatedKey:
     """A new API key. Only this response contains the key itself."""
 
@@ -4378,6 +4517,15 @@ class CreatedKey:
     key: str
     #: When the key expires; absent: never.
     expires_at: datetime | None = None
+    #: Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+    #: service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read may
+    #: use.
+    operations: list[str] | None = None
+    #: Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy the
+    #: setting `trusted_proxies` finds.
+    sources: list[str] | None = None
+    #: When the key was used last, accurate to an hour; absent: it was not used yet.
+    last_used_at: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> CreatedKey:
@@ -4391,6 +4539,9 @@ class CreatedKey:
             created_at=parse_instant(source["createdAt"]),
             key=source["key"],
             expires_at=None if source.get("expiresAt") is None else parse_instant(source["expiresAt"]),
+            operations=source.get("operations"),
+            sources=source.get("sources"),
+            last_used_at=source.get("lastUsedAt"),
         )
 
 
@@ -4426,6 +4577,15 @@ class ShownKey:
     created_at: datetime
     #: When the key expires; absent: never.
     expires_at: datetime | None = None
+    #: Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+    #: service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read may
+    #: use.
+    operations: list[str] | None = None
+    #: Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy the
+    #: setting `trusted_proxies` finds.
+    sources: list[str] | None = None
+    #: When the key was used last, accurate to an hour; absent: it was not used yet.
+    last_used_at: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> ShownKey:
@@ -4438,6 +4598,9 @@ class ShownKey:
             tenants=source["tenants"],
             created_at=parse_instant(source["createdAt"]),
             expires_at=None if source.get("expiresAt") is None else parse_instant(source["expiresAt"]),
+            operations=source.get("operations"),
+            sources=source.get("sources"),
+            last_used_at=source.get("lastUsedAt"),
         )
 
 
