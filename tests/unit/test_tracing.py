@@ -124,8 +124,8 @@ def _invocation(message_id: str, traceparent: str | None, items: tuple[Invocatio
     )
 
 
-@pytest.mark.parametrize(
-    ("outcome", "status", "error"),
+@each(
+    "outcome, status, error",
     [(Response(200), 200, False), (Response(503), 503, True), (NoResponse("TIMEOUT"), None, True)],
 )
 def test_a_batch_has_one_span_linked_to_the_creates_of_its_sampled_timers(
