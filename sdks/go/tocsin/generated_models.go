@@ -1737,6 +1737,10 @@ type CreateNamespace struct {
 	// Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
 	// timer by timer.
 	CallbackBatch *CallbackBatch
+	// Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+	// shop.events.timer.failed, with JetStream’s acknowledgement. The setting nats_targets has to list the subject for
+	// the namespace. Events without a sink are not kept.
+	EventSink string
 	// Who is notified when it has failed, or expired.
 	OnFailure *Hook
 	// Who is notified when it has succeeded.
@@ -1747,7 +1751,7 @@ type CreateNamespace struct {
 	OnMissed *Hook
 	// Who is notified when the schedule has paused itself after failures in a row.
 	OnPaused *Hook
-	// Who is notified when it is late, and when its job reports a failure.
+	// Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
 	OnLate *Hook
 	// Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
 	Secret string
@@ -1766,6 +1770,7 @@ func (v *CreateNamespace) members(to []member) []member {
 		member{"limits", &v.Limits, false},
 		member{"quotas", &v.Quotas, false},
 		member{"callbackBatch", &v.CallbackBatch, false},
+		member{"eventSink", &v.EventSink, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -1850,7 +1855,7 @@ func (v *FlowRate) UnmarshalJSON(data []byte) error {
 type Quotas struct {
 	// Its timers that may be pending at once; not schedules.
 	Pending Opt[int]
-	// Timers and schedules that may be created in it in a second, with one second's worth at once.
+	// Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once.
 	CreatesPerSecond Opt[int]
 	// Bytes that the payload or the raw body of one timer or schedule may have.
 	PayloadBytes Opt[int]
@@ -1922,8 +1927,8 @@ func (v *GetNamespace) UnmarshalJSON(data []byte) error {
 }
 
 // UpdateNamespace: Changes to a namespace; absent fields stay unchanged. The hooks are those of timers, schedules
-// and monitors without their own for the same event; null removes one, and null removes managedBy, limits and
-// callbackBatch, which are otherwise replaced as a whole.
+// and monitors without their own for the same event; null removes one, and null removes managedBy, limits,
+// callbackBatch and eventSink, which are otherwise replaced as a whole.
 type UpdateNamespace struct {
 	// The namespace's name.
 	Name string
@@ -1947,6 +1952,10 @@ type UpdateNamespace struct {
 	// Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
 	// timer by timer.
 	CallbackBatch Opt[CallbackBatch]
+	// Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+	// shop.events.timer.failed, with JetStream’s acknowledgement. The setting nats_targets has to list the subject for
+	// the namespace. Events without a sink are not kept.
+	EventSink Opt[string]
 	// Who is notified when it has failed, or expired.
 	OnFailure Opt[Hook]
 	// Who is notified when it has succeeded.
@@ -1957,7 +1966,7 @@ type UpdateNamespace struct {
 	OnMissed Opt[Hook]
 	// Who is notified when the schedule has paused itself after failures in a row.
 	OnPaused Opt[Hook]
-	// Who is notified when it is late, and when its job reports a failure.
+	// Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
 	OnLate Opt[Hook]
 	// The declaration that it comes from, such as the name of a repository.
 	ManagedBy Opt[string]
@@ -1979,6 +1988,7 @@ func (v *UpdateNamespace) members(to []member) []member {
 		member{"limits", &v.Limits, false},
 		member{"quotas", &v.Quotas, false},
 		member{"callbackBatch", &v.CallbackBatch, false},
+		member{"eventSink", &v.EventSink, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -2373,8 +2383,8 @@ func (v *DeleteCalendar) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// PutMonitor: A monitor with all its fields; send exactly one of cron and every. Without managedBy an existing
-// monitor keeps it.
+// PutMonitor: A monitor with all its fields; send exactly one of cron, every and schedule. Without managedBy an
+// existing monitor keeps it.
 type PutMonitor struct {
 	// The namespace's name.
 	Namespace string
@@ -2387,11 +2397,15 @@ type PutMonitor struct {
 	TimeZone string
 	// A report is expected so long after the last one; 1s to 366d, instead of cron.
 	Every time.Duration
-	// How long after the expected instant a report may come. Default 5m; 1s to 31d.
+	// The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping, and is late
+	// when an occurrence has not ended grace after its instant. It expects nothing while the schedule is paused, or
+	// after its end.
+	Schedule string
+	// How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d.
 	Grace Opt[time.Duration]
 	// While it is late, notify again so often; at least 1m. Default: once.
 	Repeat Opt[time.Duration]
-	// Who is notified when it is late, and when its job reports a failure.
+	// Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
 	OnLate *Hook
 	// Who is notified when its job succeeds after it was late or had failed.
 	OnRecovery *Hook
@@ -2403,6 +2417,8 @@ type PutMonitor struct {
 	ManagedBy string
 	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
 	ExpectedVersion Opt[int]
+	// Writes nothing: the response shows what would be written. Default false.
+	DryRun bool
 }
 
 func (v *PutMonitor) members(to []member) []member {
@@ -2412,6 +2428,7 @@ func (v *PutMonitor) members(to []member) []member {
 		member{"cron", &v.Cron, false},
 		member{"timeZone", &v.TimeZone, false},
 		member{"every", &v.Every, false},
+		member{"schedule", &v.Schedule, false},
 		member{"grace", &v.Grace, false},
 		member{"repeat", &v.Repeat, false},
 		member{"onLate", &v.OnLate, false},
@@ -2420,6 +2437,7 @@ func (v *PutMonitor) members(to []member) []member {
 		member{"description", &v.Description, false},
 		member{"managedBy", &v.ManagedBy, false},
 		member{"expectedVersion", &v.ExpectedVersion, false},
+		member{"dryRun", &v.DryRun, false},
 	)
 }
 
@@ -4300,6 +4318,10 @@ type Namespace struct {
 	// Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
 	// timer by timer.
 	CallbackBatch *CallbackBatchAnswer
+	// Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+	// shop.events.timer.failed, with JetStream’s acknowledgement. The setting nats_targets has to list the subject for
+	// the namespace. Events without a sink are not kept.
+	EventSink string
 	// Who is notified when it has failed, or expired.
 	OnFailure *HookAnswer
 	// Who is notified when it has succeeded.
@@ -4310,7 +4332,7 @@ type Namespace struct {
 	OnMissed *HookAnswer
 	// Who is notified when the schedule has paused itself after failures in a row.
 	OnPaused *HookAnswer
-	// Who is notified when it is late, and when its job reports a failure.
+	// Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
 	OnLate *HookAnswer
 	// The declaration that it comes from, such as the name of a repository.
 	ManagedBy string
@@ -4335,6 +4357,7 @@ func (v *Namespace) members(to []member) []member {
 		member{"limits", &v.Limits, false},
 		member{"quotas", &v.Quotas, false},
 		member{"callbackBatch", &v.CallbackBatch, false},
+		member{"eventSink", &v.EventSink, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -4414,7 +4437,7 @@ func (v *FlowRateAnswer) UnmarshalJSON(data []byte) error {
 type QuotasAnswer struct {
 	// Its timers that may be pending at once; not schedules.
 	Pending Opt[int]
-	// Timers and schedules that may be created in it in a second, with one second's worth at once.
+	// Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once.
 	CreatesPerSecond Opt[int]
 	// Bytes that the payload or the raw body of one timer or schedule may have.
 	PayloadBytes Opt[int]
@@ -4760,7 +4783,7 @@ func (v *CalendarSummary) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
-// MonitorPut: The monitor; with pingUrl if it was created.
+// MonitorPut: The monitor; with pingUrl if it was created and takes pings.
 type MonitorPut struct {
 	Monitor Monitor
 	// Whether there was none of this id.
@@ -4793,11 +4816,11 @@ type Monitor struct {
 	Namespace string
 	// The monitor's id, unique among its namespace's monitors.
 	ID string
-	// How long after the expected instant a report may come. Default 5m; 1s to 31d.
+	// How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d.
 	Grace string
 	// Labels to filter lists by.
 	Tags []string
-	// new (no report yet), up, late, failed or paused.
+	// new (no report yet, or no occurrence that has ended), up, late, failed or paused.
 	State MonitorState
 	// Since when it has this state.
 	Since string
@@ -4816,9 +4839,13 @@ type Monitor struct {
 	TimeZone string
 	// A report is expected so long after the last one; 1s to 366d, instead of cron.
 	Every Opt[time.Duration]
+	// The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping, and is late
+	// when an occurrence has not ended grace after its instant. It expects nothing while the schedule is paused, or
+	// after its end.
+	Schedule string
 	// While it is late, notify again so often; at least 1m. Default: once.
 	Repeat string
-	// Who is notified when it is late, and when its job reports a failure.
+	// Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
 	OnLate *HookAnswer
 	// Who is notified when its job succeeds after it was late or had failed.
 	OnRecovery *HookAnswer
@@ -4849,6 +4876,7 @@ func (v *Monitor) members(to []member) []member {
 		member{"cron", &v.Cron, false},
 		member{"timeZone", &v.TimeZone, false},
 		member{"every", &v.Every, false},
+		member{"schedule", &v.Schedule, false},
 		member{"repeat", &v.Repeat, false},
 		member{"onLate", &v.OnLate, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -4984,7 +5012,7 @@ type MonitorPeriod struct {
 	ExitCode Opt[int]
 	// What it sent, without secrets.
 	Body string
-	// Why it is excused, or was missed.
+	// Why it is excused, was missed, or has failed.
 	Note string
 }
 

@@ -27,9 +27,9 @@ from tocsin.ports.records import Record, Records
 from tocsin.server.transfer_mark import TransferRefused
 from tocsin.server.transfer_rows import spread, with_ordered_flows
 from tocsin.statistics.records import MINUTES, OUTAGES, TEN_MINUTES
-from tocsin.timers.engine.tenures import TENURES, Tenure
+from tocsin.timers.engine.tenures import MONITORS, TENURES, Tenure
 from tocsin.timers.jobs import JOBS
-from tocsin.timers.monitor_records import MONITOR_TOKENS, MONITORS
+from tocsin.timers.monitor_records import MONITOR_TOKENS
 
 #: Every kind of record but that of transfers.
 RECORD_KINDS = (

@@ -46,8 +46,7 @@ class Dispatcher:
         self.waits_until_us: int | None = None
         self._paused: str | None = "starting"
         self._paused_at_us = 0
-        self._lease_until = 0
-        self._clock_base = 0
+        self._lease_until = self._clock_base = 0
 
     # ------------------------------------------------------------------ permission
 
@@ -231,7 +230,9 @@ class Dispatcher:
             return
         if timer.monitor is not None:
             window.defer()
-            if not window.is_changing(row.key[1]):
+            if timer.monitor.definition.schedule is not None:
+                self.context.look(shard, row)
+            elif not window.is_changing(row.key[1]):
                 window.move_on(row)
                 shard.lane.schedule(shard, urgent=False)
             return

@@ -127,6 +127,8 @@ class Api:
         self._encode = msgspec.json.Encoder().encode
         service, parser, audit = parts.service, RequestParser(parts.rules), parts.audit
         monitors = MonitorRequests(Monitors(service), parser, audit, parts.base_url)
+        #: What takes the pings of jobs.
+        self.pings = PingHandlers(monitors, parts.auth_failures)
         families: list[object] = [
             TimerHandlers(service, parser, limits, traces, native_codec(parts.rules)),
             ScheduleHandlers(Schedules(service), parser, traces),
@@ -136,7 +138,7 @@ class Api:
             FlowHandlers(service.flow_rules, parts.rules, audit),
             CalendarHandlers(service.calendars, parts.rules, audit),
             MonitorHandlers(monitors),
-            PingHandlers(monitors, parts.auth_failures),
+            self.pings,
             DestinationHandlers(service.destinations, parts.rules, audit),
             InboxHandlers(InboxRequests(parts.inbox, parts.rules, audit)),
             KeyHandlers(api_keys, audit, OPERATION_NAMES),
@@ -151,6 +153,12 @@ class Api:
         self._routes = Routes(families, limits, metrics_open=metrics.open, reports=reports)
         #: The routes that `handle` serves, by path; and the heads of earlier requests for them.
         self.direct = self._routes.direct
+        found = self._routes.find(PING_PATH.encode() + b"token")
+        assert found is not None
+        pinging = found.by_method["GET"]
+        assert pinging is not None
+        #: The route of pings without a body.
+        self.pings_route = pinging
         self.heads = KnownHeads()
         # Without these references the loop alone would refer to the tasks, weakly.
         self._tasks: set[asyncio.Task[None]] = set()

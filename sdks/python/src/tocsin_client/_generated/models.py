@@ -1493,6 +1493,10 @@ class CreateNamespace:
     #: Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers timer
     #: by timer.
     callback_batch: CallbackBatch | Mapping[str, Any] | Unset = UNSET
+    #: Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+    #: `shop.events.timer.failed`, with JetStream’s acknowledgement. The setting `nats_targets` has to list the subject
+    #: for the namespace. Events without a sink are not kept.
+    event_sink: str | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -1503,7 +1507,7 @@ class CreateNamespace:
     on_missed: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when the schedule has paused itself after failures in a row.
     on_paused: Hook | Mapping[str, Any] | Unset = UNSET
-    #: Who is notified when it is late, and when its job reports a failure.
+    #: Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
     on_late: Hook | Mapping[str, Any] | Unset = UNSET
     #: Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
     secret: str | Unset = UNSET
@@ -1533,6 +1537,8 @@ class CreateNamespace:
             sent["quotas"] = object_json("quotas", self.quotas, Quotas)
         if self.callback_batch is not UNSET:
             sent["callbackBatch"] = object_json("callback_batch", self.callback_batch, CallbackBatch)
+        if self.event_sink is not UNSET:
+            sent["eventSink"] = self.event_sink
         if self.on_failure is not UNSET:
             sent["onFailure"] = object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -1606,7 +1612,7 @@ class Quotas:
 
     #: Its timers that may be pending at once; not schedules.
     pending: int | None | Unset = UNSET
-    #: Timers and schedules that may be created in it in a second, with one second's worth at once.
+    #: Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once.
     creates_per_second: int | None | Unset = UNSET
     #: Bytes that the payload or the raw body of one timer or schedule may have.
     payload_bytes: int | None | Unset = UNSET
@@ -1660,8 +1666,8 @@ class GetNamespace:
 @dataclass(kw_only=True, slots=True)
 class UpdateNamespace:
     """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers, schedules and monitors
-    without their own for the same event; null removes one, and null removes `managedBy`, `limits` and `callbackBatch`,
-    which are otherwise replaced as a whole."""
+    without their own for the same event; null removes one, and null removes `managedBy`, `limits`, `callbackBatch` and
+    `eventSink`, which are otherwise replaced as a whole."""
 
     #: The namespace's name.
     name: str
@@ -1685,6 +1691,10 @@ class UpdateNamespace:
     #: Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers timer
     #: by timer.
     callback_batch: CallbackBatch | Mapping[str, Any] | None | Unset = UNSET
+    #: Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+    #: `shop.events.timer.failed`, with JetStream’s acknowledgement. The setting `nats_targets` has to list the subject
+    #: for the namespace. Events without a sink are not kept.
+    event_sink: str | None | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -1695,7 +1705,7 @@ class UpdateNamespace:
     on_missed: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when the schedule has paused itself after failures in a row.
     on_paused: Hook | Mapping[str, Any] | None | Unset = UNSET
-    #: Who is notified when it is late, and when its job reports a failure.
+    #: Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
     on_late: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: The declaration that it comes from, such as the name of a repository.
     managed_by: str | None | Unset = UNSET
@@ -1733,6 +1743,8 @@ class UpdateNamespace:
                 if self.callback_batch is None
                 else object_json("callback_batch", self.callback_batch, CallbackBatch)
             )
+        if self.event_sink is not UNSET:
+            sent["eventSink"] = self.event_sink
         if self.on_failure is not UNSET:
             sent["onFailure"] = None if self.on_failure is None else object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -2073,8 +2085,8 @@ class DeleteCalendar:
 
 @dataclass(kw_only=True, slots=True)
 class PutMonitor:
-    """A monitor with all its fields; send exactly one of `cron` and `every`. Without `managedBy` an existing monitor
-    keeps it."""
+    """A monitor with all its fields; send exactly one of `cron`, `every` and `schedule`. Without `managedBy` an
+    existing monitor keeps it."""
 
     #: The namespace's name.
     namespace: str
@@ -2087,11 +2099,15 @@ class PutMonitor:
     time_zone: str | Unset = UNSET
     #: A report is expected so long after the last one; 1s to 366d, instead of cron.
     every: Duration | Unset = UNSET
-    #: How long after the expected instant a report may come. Default 5m; 1s to 31d.
+    #: The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping, and is late when
+    #: an occurrence has not ended grace after its instant. It expects nothing while the schedule is paused, or after its
+    #: end.
+    schedule: str | Unset = UNSET
+    #: How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d.
     grace: Duration | Unset = UNSET
     #: While it is late, notify again so often; at least 1m. Default: once.
     repeat: Duration | Unset = UNSET
-    #: Who is notified when it is late, and when its job reports a failure.
+    #: Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
     on_late: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when its job succeeds after it was late or had failed.
     on_recovery: Hook | Mapping[str, Any] | Unset = UNSET
@@ -2103,6 +2119,8 @@ class PutMonitor:
     managed_by: str | Unset = UNSET
     #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
     expected_version: int | Unset = UNSET
+    #: Writes nothing: the response shows what would be written. Default false.
+    dry_run: bool | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -2116,6 +2134,8 @@ class PutMonitor:
             sent["timeZone"] = self.time_zone
         if self.every is not UNSET:
             sent["every"] = duration_text("every", self.every)
+        if self.schedule is not UNSET:
+            sent["schedule"] = self.schedule
         if self.grace is not UNSET:
             sent["grace"] = duration_text("grace", self.grace)
         if self.repeat is not UNSET:
@@ -2132,6 +2152,8 @@ class PutMonitor:
             sent["managedBy"] = self.managed_by
         if self.expected_version is not UNSET:
             sent["expectedVersion"] = self.expected_version
+        if self.dry_run is not UNSET:
+            sent["dryRun"] = self.dry_run
         return sent
 
 
@@ -3713,6 +3735,10 @@ class Namespace:
     #: Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers timer
     #: by timer.
     callback_batch: CallbackBatchAnswer | None = None
+    #: Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+    #: `shop.events.timer.failed`, with JetStream’s acknowledgement. The setting `nats_targets` has to list the subject
+    #: for the namespace. Events without a sink are not kept.
+    event_sink: str | None = None
     #: Who is notified when it has failed, or expired.
     on_failure: HookAnswer | None = None
     #: Who is notified when it has succeeded.
@@ -3723,7 +3749,7 @@ class Namespace:
     on_missed: HookAnswer | None = None
     #: Who is notified when the schedule has paused itself after failures in a row.
     on_paused: HookAnswer | None = None
-    #: Who is notified when it is late, and when its job reports a failure.
+    #: Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
     on_late: HookAnswer | None = None
     #: The declaration that it comes from, such as the name of a repository.
     managed_by: str | None = None
@@ -3753,6 +3779,7 @@ class Namespace:
             callback_batch=None
             if source.get("callbackBatch") is None
             else CallbackBatchAnswer.from_json(source["callbackBatch"]),
+            event_sink=source.get("eventSink"),
             on_failure=None if source.get("onFailure") is None else HookAnswer.from_json(source["onFailure"]),
             on_success=None if source.get("onSuccess") is None else HookAnswer.from_json(source["onSuccess"]),
             on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),
@@ -3810,7 +3837,7 @@ class QuotasAnswer:
 
     #: Its timers that may be pending at once; not schedules.
     pending: int | None = None
-    #: Timers and schedules that may be created in it in a second, with one second's worth at once.
+    #: Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once.
     creates_per_second: int | None = None
     #: Bytes that the payload or the raw body of one timer or schedule may have.
     payload_bytes: int | None = None
@@ -4088,7 +4115,7 @@ class CalendarSummary:
 
 @dataclass(kw_only=True, slots=True)
 class MonitorPut:
-    """The monitor; with `pingUrl` if it was created."""
+    """The monitor; with `pingUrl` if it was created and takes pings."""
 
     monitor: Monitor
     #: Whether there was none of this id.
@@ -4114,11 +4141,11 @@ class Monitor:
     namespace: str
     #: The monitor's id, unique among its namespace's monitors.
     id: str
-    #: How long after the expected instant a report may come. Default 5m; 1s to 31d.
+    #: How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d.
     grace: str
     #: Labels to filter lists by.
     tags: list[str]
-    #: new (no report yet), up, late, failed or paused.
+    #: new (no report yet, or no occurrence that has ended), up, late, failed or paused.
     state: MonitorState | str
     #: Since when it has this state.
     since: str
@@ -4137,9 +4164,13 @@ class Monitor:
     time_zone: str | None = None
     #: A report is expected so long after the last one; 1s to 366d, instead of cron.
     every: str | None = None
+    #: The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping, and is late when
+    #: an occurrence has not ended grace after its instant. It expects nothing while the schedule is paused, or after its
+    #: end.
+    schedule: str | None = None
     #: While it is late, notify again so often; at least 1m. Default: once.
     repeat: str | None = None
-    #: Who is notified when it is late, and when its job reports a failure.
+    #: Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
     on_late: HookAnswer | None = None
     #: Who is notified when its job succeeds after it was late or had failed.
     on_recovery: HookAnswer | None = None
@@ -4171,6 +4202,7 @@ class Monitor:
             cron=source.get("cron"),
             time_zone=source.get("timeZone"),
             every=source.get("every"),
+            schedule=source.get("schedule"),
             repeat=source.get("repeat"),
             on_late=None if source.get("onLate") is None else HookAnswer.from_json(source["onLate"]),
             on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),
@@ -4270,7 +4302,7 @@ class MonitorPeriod:
     exit_code: int | None = None
     #: What it sent, without secrets.
     body: str | None = None
-    #: Why it is excused, or was missed.
+    #: Why it is excused, was missed, or has failed.
     note: str | None = None
 
     @classmethod
