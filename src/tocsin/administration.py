@@ -32,6 +32,8 @@ TENANT_LABELS = "tenant_label"
 FLOWS = "flow"
 CALENDARS = "calendar"
 DESTINATION_PAUSES = "destination_pause"
+#: The keys under which secrets of the store are encrypted, by their ids.
+SEAL_KEYS = "seal_key"
 #: Records that one read returns.
 _PAGE = 500
 #: The same of calendars, which may have 150 KB each.
@@ -116,6 +118,19 @@ async def put_namespace(records: Records, namespace: Namespace, *, create: bool)
     one if its version is one less; False when it is not, because another change came first."""
     expected = None if create else namespace.version - 1
     return await records.put_record(NAMESPACES, namespace.name, encoded(namespace), expected)
+
+
+# -- keys of encrypted secrets
+
+
+async def seal_keys(records: Records) -> list[str]:
+    """The ids of the keys under which secrets may be encrypted."""
+    return [record.key async for record in every(records, SEAL_KEYS)]
+
+
+async def note_seal_key(records: Records, key_id: str) -> None:
+    """Notes, before it seals anything, that the key is needed from now on."""
+    await records.put_record(SEAL_KEYS, key_id, "{}", None)
 
 
 # -- flows, each under its namespace, so that those of one are a range

@@ -48,9 +48,11 @@ from tocsin.model.monitor import (
 from tocsin.model.opaque import from_opaque, to_opaque
 from tocsin.model.period import Period, PeriodStatus, decode_period
 from tocsin.model.schedule import Remove
+from tocsin.model.sealed import seal_timer
 from tocsin.model.stored_secrets import take_secrets, withholds
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.records import RECORD_KEY_END
+from tocsin.ports.seals import sealer
 from tocsin.ports.store import GENERATION_BYTES
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.listing import LIST_READS_MAX, Scope, TimerView
@@ -138,6 +140,7 @@ class Monitors:
         namespace, monitor_id = timer.namespace, timer.id
         await self._timers.namespaces.ensure_known(namespace)
         self._timers.quotas.check_create(timer)
+        seal_timer(timer, sealer(self._timers.seals, namespace))
         stored = await self._stored(namespace, monitor_id)
         if withholds(timer):
             take_secrets(timer, None if stored is None else stored.timer)

@@ -120,7 +120,7 @@ class Api:
         service, parser, audit = parts.service, RequestParser(parts.rules), parts.audit
         monitors = MonitorRequests(Monitors(service), parser, audit, parts.base_url)
         families: list[object] = [
-            TimerHandlers(service, parser, limits, traces, native_codec(parts.rules)),
+            TimerHandlers(service, parser, limits, traces, native_codec(parts.rules, seals=parts.seals)),
             ScheduleHandlers(Schedules(service), parser, traces),
             FailureHandlers(service, parts.rules, audit, agent),
             JobHandlers(parts.jobs, parts.rules, audit),

@@ -1,0 +1,131 @@
+"""The keys of a node's encrypted secrets: where they come from, and whether they are those that the store needs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import shlex
+import subprocess
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tocsin.administration import note_seal_key, seal_keys
+from tocsin.model.errors import ConfigError
+from tocsin.ports.records import Records
+from tocsin.ports.seals import NoSeals, Seals
+from tocsin.private_files import make_folder, sync
+from tocsin.sealing import KEY_BYTES, BadKeys, KeySeals, parse_keys
+from tocsin.settings import Settings
+
+#: Larger than any file of keys.
+_BYTES_MAX = 64 * 1024
+_COMMAND_TIMEOUT_S = 30
+_FILE = "secrets.key"
+
+
+def key_beside_database(settings: Settings) -> Path | None:
+    """The file with the key of a SQLite store that has no other; None for other stores."""
+    scheme = urlsplit(settings.store_url()).scheme
+    return settings.sqlite_path().with_name(_FILE) if scheme == "sqlite" else None
+
+
+async def open_seals(settings: Settings, store: Records, *, create: bool = True) -> Seals:
+    """What encrypts secrets on this node. Notes in the store which key does, before it does; with `create`, makes the key of
+    a SQLite store that has none.
+
+    Raises ConfigError if the keys can't be read, or the store needs one that this node does not have; StoreError."""
+    needed = set(await seal_keys(store))
+    keys = await asyncio.to_thread(_keys, settings, create=create and not needed)
+    seals = KeySeals(keys) if keys else None
+    missing = sorted(needed - set(seals.ids if seals else ()))
+    if missing:
+        raise ConfigError(_missing(settings, missing))
+    if seals is None:
+        return NoSeals()
+    if create and seals.ids[0] not in needed:
+        await note_seal_key(store, seals.ids[0])
+    return seals
+
+
+def _missing(settings: Settings, missing: list[str]) -> str:
+    beside = key_beside_database(settings)
+    where = "add it to secrets.key_file"
+    if beside is not None:
+        where = f"restore {beside}, or name its copy as secrets.key_file"
+    return (
+        f"SECRETS_KEY_MISSING: secrets in the store are encrypted with key {', '.join(missing)}, which this node does not "
+        f"have; {where}. If it is lost for good, so are these secrets: tocsin secrets forget {missing[0]}"
+    )
+
+
+def _keys(settings: Settings, *, create: bool) -> list[bytes]:
+    """The keys in their order: those that are set, then that beside a SQLite database."""
+    options, keys = settings.secrets, []
+    if options.key is not None:
+        keys = _parsed(options.key, "secrets.key")
+    elif options.key_file is not None:
+        keys = _parsed(_read(options.key_file), f"secrets.key_file: {options.key_file}")
+    elif options.key_command is not None:
+        keys = _parsed(_output(options.key_command), "secrets.key_command: its output")
+    beside = key_beside_database(settings)
+    if beside is None:
+        return keys
+    if not keys and create:
+        _make(beside)
+    if beside.exists():
+        keys += _parsed(_read(beside), str(beside))
+    return keys
+
+
+def _parsed(text: str, source: str) -> list[bytes]:
+    try:
+        return parse_keys(text)
+    except BadKeys as error:
+        raise ConfigError(f"{source} {error}") from None
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_BYTES_MAX).decode("utf-8", "replace")
+    except OSError as error:
+        raise ConfigError(f"secrets.key_file: {path} can't be read: {error.strerror}") from error
+
+
+def _output(command: str) -> str:
+    try:
+        done = subprocess.run(
+            shlex.split(command), stdin=subprocess.DEVNULL, capture_output=True, timeout=_COMMAND_TIMEOUT_S, check=False
+        )
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"secrets.key_command: can't be run: {error}") from error
+    except subprocess.TimeoutExpired:
+        raise ConfigError(f"secrets.key_command: has not ended after {_COMMAND_TIMEOUT_S} s") from None
+    if done.returncode:
+        # Its output may have a part of a key; what it reports is on its standard error.
+        detail = done.stderr.decode("utf-8", "replace").strip()[:500]
+        raise ConfigError(f"secrets.key_command: failed with exit status {done.returncode}: {detail}")
+    return done.stdout[:_BYTES_MAX].decode("utf-8", "replace")
+
+
+def _make(path: Path) -> None:
+    """Makes the file with a new key, durable before anything is encrypted with it, unless it exists."""
+    make_folder(path.parent)
+    temporary = path.with_name(f"{path.name}.new")
+    with contextlib.suppress(FileNotFoundError):
+        temporary.unlink()
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(
+            "# Tocsin encrypts secrets in the database beside this file with this key. Keep a copy apart from backups.\n"
+            f"{secrets.token_hex(KEY_BYTES)}\n"
+        )
+        file.flush()
+        os.fsync(file.fileno())
+    # Only a whole file gets the name, and none replaces another.
+    with contextlib.suppress(FileExistsError):
+        os.link(temporary, path)
+    temporary.unlink()
+    sync(path.parent)
