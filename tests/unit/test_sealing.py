@@ -68,7 +68,10 @@ def test_texts_in_clear_stay_as_they_are() -> None:
 def test_only_what_is_a_secret_is_sealed_and_all_of_it_is_shown_redacted() -> None:
     seals = KeySeals([FIRST])
     headers = {"Authorization": "Bearer abc", "x-plain": "plain", "x-other": "Basic abc", "x-token": REDACTED}
-    url, hook = "https://example.com/a?order=7&token=abc&code=&api%5Fkey=x%20y#z", Hook("https://h.example/?sig=a", headers)
+    url, hook = (
+        "https://example.com/a?order=7&token=abc&code=&api%5Fkey=x%20y#z",
+        Hook("https://h.example/?sig=a", headers),
+    )
     timer = Timer("orders", "a", 0, url, 0, 0, headers=headers, hooks=Hooks(failure=hook))
     seal_timer(timer, sealer(seals, "orders"))
     assert timer.headers is not None

@@ -53,6 +53,14 @@ def hooks_sealed(hooks: Mapping[str, Hook | None], seal: Change) -> dict[str, Ho
     return {event: hook and _hook_sealed(hook, seal) for event, hook in hooks.items()}
 
 
+def hooks_opened(hooks: Mapping[str, Hook | None], unseal: Change) -> dict[str, Hook | None]:
+    """The hooks by their events, with what is sealed in them opened."""
+    return {
+        event: hook and Hook(url_opened(hook.url, unseal), headers_opened(hook.headers, unseal))
+        for event, hook in hooks.items()
+    }
+
+
 def _hook_sealed(hook: Hook, seal: Change) -> Hook:
     headers = None if hook.headers is None else headers_sealed(hook.headers, seal)
     return Hook(url_sealed(hook.url, seal), headers)

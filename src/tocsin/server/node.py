@@ -38,7 +38,7 @@ from tocsin.server.observers import Observers, observers
 from tocsin.server.outgoing import Outgoing, outgoing
 from tocsin.server.peers import Peers, loopback, peering_of, secrets_of, tls_of
 from tocsin.server.relay import AgentRelay
-from tocsin.server.seals import open_seals
+from tocsin.server.seals import open_seals, start_resealing
 from tocsin.server.sockets import bind, connections_max, url_of
 from tocsin.server.stores import agent_database_name, check_payload_limit, open_store, store_name
 from tocsin.server.transfer_log import ChangeLog
@@ -188,7 +188,7 @@ class Server:
         check_payload_limit(settings, store.capabilities)
         total_shards = await store.open(settings.shards)
         await self._patience.refuse_transferred(store)
-        seals = await open_seals(settings, store)
+        seals = await open_seals(settings, store, machine.now_us())
         peers = None if store.capabilities.exclusive else await self._listen_to_peers(ends, store, watching)
         identity = self._identity(listener.getsockname()[1], peers)
         changes = ChangeLog(store, identity.incarnation)
@@ -261,6 +261,7 @@ class Server:
         reader = StatisticsReader(store, keeper, clock, watching.observe, settings.engine.store_timeout_us / 1e6)
         ends.push_async_callback(reader.close)
         jobs = self._start_jobs(parts, engine, access)
+        start_resealing(ends, engine, parts.seals, self._on_fatal)
         inbox = start_inbox(parts, engine, access, sending.rules)
         if agent is not None:
             await agent.start(engine.service, CallFlows(engine.supervisor.dispatcher, settings.agent.flow_namespace))

@@ -8,16 +8,22 @@ import os
 import secrets
 import shlex
 import subprocess
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from tocsin.administration import note_seal_key, seal_keys
+from tocsin.administration import SEAL_KEYS, SealKey, note_seal_key, seal_keys
 from tocsin.model.errors import ConfigError
 from tocsin.ports.records import Records
 from tocsin.ports.seals import NoSeals, Seals
 from tocsin.private_files import make_folder, sync
-from tocsin.sealing import KEY_BYTES, BadKeys, KeySeals, parse_keys
+from tocsin.sealing import KEY_BYTES, BadKeys, KeySeals, key_id, parse_keys
+from tocsin.server.engine import Engine
 from tocsin.settings import Settings
+from tocsin.tasks import end_tasks, spawn
+from tocsin.timers.resealing import Resealing
 
 #: Larger than any file of keys.
 _BYTES_MAX = 64 * 1024
@@ -31,12 +37,12 @@ def key_beside_database(settings: Settings) -> Path | None:
     return settings.sqlite_path().with_name(_FILE) if scheme == "sqlite" else None
 
 
-async def open_seals(settings: Settings, store: Records, *, create: bool = True) -> Seals:
+async def open_seals(settings: Settings, store: Records, now_us: int, *, create: bool = True) -> Seals:
     """What encrypts secrets on this node. Notes in the store which key does, before it does; with `create`, makes the key of
     a SQLite store that has none.
 
     Raises ConfigError if the keys can't be read, or the store needs one that this node does not have; StoreError."""
-    needed = set(await seal_keys(store))
+    needed = {key.id for key in await seal_keys(store)}
     keys = await asyncio.to_thread(_keys, settings, create=create and not needed)
     seals = KeySeals(keys) if keys else None
     missing = sorted(needed - set(seals.ids if seals else ()))
@@ -45,8 +51,42 @@ async def open_seals(settings: Settings, store: Records, *, create: bool = True)
     if seals is None:
         return NoSeals()
     if create and seals.ids[0] not in needed:
-        await note_seal_key(store, seals.ids[0])
+        await note_seal_key(store, SealKey(seals.ids[0], now_us))
     return seals
+
+
+class KnownKey(NamedTuple):
+    """A key that the store needs: it `encrypts`, is a `former` one, or this machine does not have it (`missing`)."""
+
+    key: SealKey
+    state: str
+
+
+class SecretKeys:
+    """What `tocsin keys secrets` shows and does."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    async def listed(self, store: Records) -> list[KnownKey]:
+        """The keys that the store needs, the oldest first. Raises ConfigError, StoreError."""
+        here = [key_id(key) for key in await asyncio.to_thread(_keys, self._settings, create=False)]
+        states = dict.fromkeys(here, "former") | dict.fromkeys(here[:1], "encrypts")
+        found = sorted(await seal_keys(store), key=lambda key: (key.since, key.id))
+        return [KnownKey(key, states.get(key.id, "missing")) for key in found]
+
+    async def forget(self, store: Records, name: str) -> bool:
+        """Lets nodes start without the key; False if it is not known. Raises StoreError."""
+        return await store.delete_records(SEAL_KEYS, [name])
+
+
+def start_resealing(ends: AsyncExitStack, engine: Engine, seals: Seals, fatal: Callable[[BaseException], None]) -> None:
+    """Has what waits encrypted again after a rotation, until `ends` ends it."""
+    if isinstance(seals, KeySeals):
+        work = Resealing(
+            engine.context, engine.service, seals.ids[0], engine.total_shards, engine.supervisor.acts_for_all
+        )
+        ends.push_async_callback(end_tasks, spawn(work.run(), fatal))
 
 
 def _missing(settings: Settings, missing: list[str]) -> str:
@@ -56,7 +96,7 @@ def _missing(settings: Settings, missing: list[str]) -> str:
         where = f"restore {beside}, or name its copy as secrets.key_file"
     return (
         f"SECRETS_KEY_MISSING: secrets in the store are encrypted with key {', '.join(missing)}, which this node does not "
-        f"have; {where}. If it is lost for good, so are these secrets: tocsin secrets forget {missing[0]}"
+        f"have; {where}. If it is lost for good, so are these secrets; then run: tocsin keys secrets --forget {missing[0]}"
     )
 
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import asdict
 
 from tocsin.administration import NAMESPACES, put_namespace
 from tocsin.model.batch import CallbackBatch
@@ -37,12 +38,12 @@ from tocsin.model.namespace import (
 )
 from tocsin.model.quota import NO_QUOTAS
 from tocsin.model.retry import RetryPolicy
-from tocsin.model.sealed import hooks_sealed
+from tocsin.model.sealed import hooks_opened, hooks_sealed
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.stored_secrets import with_hooks
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import Peers
-from tocsin.ports.seals import Seals, opener, sealer, stored_like
+from tocsin.ports.seals import SealBroken, Seals, opener, sealer, stored_like
 from tocsin.timers.engine.context import Context, being_deleted
 from tocsin.timers.engine.membership import Membership, address_of
 from tocsin.timers.engine.supervisor import Supervisor
@@ -292,6 +293,22 @@ class Namespaces:
         """The signing secret as the namespace has it already, perhaps under a former key, else newly sealed."""
         seals = self._context.seals
         return stored_like(known.signing, secret, sealer(seals, known.name), opener(seals, known.name))
+
+    async def reseal(self, name: str) -> bool:
+        """Encrypts the namespace's secrets again under the present key; whether it could open them. Raises NamespaceNotFound,
+        Conflict, Unavailable."""
+        seal, unseal = sealer(self._context.seals, name), opener(self._context.seals, name)
+
+        def change(known: Namespace) -> Namespace:
+            hooks = known.hooks and known.hooks.changed(hooks_sealed(hooks_opened(asdict(known.hooks), unseal), seal))
+            signing = known.signing.opened(unseal).opened(seal)
+            return known.changed(self._context.clock.now_us(), signing, hooks=hooks)
+
+        try:
+            await self._change_everywhere(name, change)
+        except SealBroken:
+            return False
+        return True
 
     async def mark(self, name: str, job_id: str) -> None:
         """Holds the namespace for the job that deletes it. When this returns, nothing of it begins to fire, and each owner of

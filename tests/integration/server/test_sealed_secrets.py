@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+import pytest
 
 from tests.integration.server.conftest import serving
 from tests.support.calls import Api
 from tests.support.command import command
 from tests.support.http import Client, Receiver
 from tests.support.patience import PATIENCE_S
+from tests.support.server import ServerProcess
 from tocsin.model.ids import uuid7_text
+from tocsin.model.sealed_text import SEALED
 from tocsin.model.secrets import new_secret
+from tocsin.sealing import key_id, parse_keys
 
 
 class Recorder(Receiver):
@@ -141,3 +147,111 @@ async def test_no_secret_is_stored_in_clear_anywhere(tmp_path: Path) -> None:
         assert b"tsl1." not in b"".join(repr(each).encode() for each in [*ok.arrived, *bad.arrived])
         log = server.log_path.read_bytes()
         assert plants.found_in([log]) == []
+
+
+async def refused(server: ServerProcess) -> str:
+    """What a server reports that does not start."""
+    with pytest.raises(AssertionError) as ended:
+        await server.start()
+    return str(ended.value)
+
+
+async def test_a_key_that_is_missing_or_another_one_is_refused_at_the_start(tmp_path: Path) -> None:
+    key = tmp_path / "data" / "secrets.key"
+    async with serving(tmp_path, "--no-agent") as server, Recorder() as ok:
+        api = Api(server)
+        headers = {"Authorization": "Bearer something"}
+        await api.create("later", f"{ok.url}?token=a&order=1", delay="1h", headers=headers)
+        await server.kill()
+        kept = key.read_text()
+        key.unlink()
+        assert f"SECRETS_KEY_MISSING: secrets in the store are encrypted with key {key_id(parse_keys(kept)[0])}" in (
+            await refused(server)
+        )
+        # None is made in its place.
+        assert not key.exists()
+        key.write_text("ab" * 32)
+        assert "SECRETS_KEY_MISSING" in await refused(server)
+        key.write_text("too short")
+        assert "too short" not in (await refused(server)).split("secrets.key", 1)[1]
+        key.unlink()
+        # The same key from elsewhere.
+        named = tmp_path / "keys"
+        named.write_text(kept)
+        moved = ServerProcess(server.data_dir, "--no-agent", env={"TOCSIN_SECRETS_KEY_COMMAND": f"cat {named}"})
+        await moved.start()
+        status, _ = await Api(moved)("timers/update", namespace="default", timerId="later", delay="0s")
+        assert status == 200
+        ((path, received, _),) = await ok.count(1)
+        assert (path, received["authorization"]) == ("/hook?token=a&order=1", headers["Authorization"])
+        await moved.stop()
+        server.env = {"TOCSIN_SECRETS_KEY_FILE": str(named)}
+        await server.start()
+
+
+async def test_a_secret_moved_to_another_namespace_is_not_sent(tmp_path: Path) -> None:
+    async with serving(tmp_path, "--no-agent") as server, Recorder() as ok:
+        api = Api(server)
+        assert (await api("namespaces/create", name="other"))[0] == 200
+        await api.create("a", ok.url, delay="1h", headers={"Authorization": "Bearer first"})
+        await api.create("b", ok.url, namespace="other", delay="1h", headers={"Authorization": "Bearer second"})
+        await server.kill()
+        with sqlite3.connect(server.data_dir / "tocsin.db") as database:
+            records = dict(database.execute("SELECT timer_id, timer_record FROM timers"))
+            token = SEALED.search(records["a"])
+            assert token is not None
+            changed = SEALED.sub(token[0], records["b"])
+            database.execute("UPDATE timers SET timer_record = ? WHERE timer_id = 'b'", (changed,))
+        await server.start()
+        assert (await api("timers/update", namespace="other", timerId="b", delay="0s"))[0] == 200
+        named = {"namespace": "other", "timerId": "b"}
+        async with asyncio.timeout(PATIENCE_S):
+            while (await api("timers/get", **named))[1].get("suspended") != "secret":
+                pass
+        _, found = await api("timers/explain", **named)
+        assert (found["state"], found["waitsFor"]) == ("suspended", "secret")
+        # It costs no attempt, and what is sent again replaces it.
+        assert (await api("timers/get", **named))[1]["attempts"] == 0
+        headers = {"Authorization": "Bearer third"}
+        assert (await api("timers/update", **named, headers=headers, delay="0s"))[0] == 200
+        ((_, received, _),) = await ok.count(1)
+        assert received["authorization"] == "Bearer third"
+
+
+async def test_creates_are_repeated_compared_and_batched_as_without_encryption(tmp_path: Path) -> None:
+    async with serving(tmp_path, "--no-agent") as server, Recorder() as ok:
+        api = Api(server)
+        url, headers = f"{ok.url}?token=abc", {"Authorization": "Bearer something"}
+        keyed = {"delay": "1h", "headers": headers, "idempotencyKey": "k1"}
+        first = await api.create("keyed", url, **keyed)
+        assert await api.create("keyed", url, **keyed) == first
+        other = keyed | {"headers": {"Authorization": "Bearer other"}}
+        status, answer = await api("timers/create", namespace="default", id="keyed", callbackUrl=url, **other)
+        assert (status, answer["error"]) == (409, "IDEMPOTENCY_CONFLICT")
+        schedule = {"namespace": "default", "id": "s", "every": "1h", "callbackUrl": url, "headers": headers}
+        versions = [(await api("schedules/create", **schedule))[1]["version"] for _ in range(2)]
+        assert versions == [1, 1]
+
+        batch = {"max": 3, "linger": "5s"}
+        assert (await api("namespaces/create", name="batched", callbackBatch=batch))[0] == 200
+        timers = [
+            {"namespace": "batched", "id": f"t{n}", "delay": "0s", "callbackUrl": url, "headers": headers}
+            for n in range(3)
+        ]
+        assert (await api("timers/batch/create", timers=timers))[0] == 200
+        ((_, received, raw),) = await ok.count(1)
+        assert received["authorization"] == headers["Authorization"]
+        assert [raw.count(b'"t%d"' % n) for n in range(3)] == [1, 1, 1]
+
+
+async def test_a_receiver_that_repeats_a_secret_is_redacted(tmp_path: Path) -> None:
+    async with serving(tmp_path, "--no-agent") as server, Recorder(status=500) as bad:
+        api = Api(server)
+        secret = secrets.token_hex(8)
+        headers = {"Authorization": f"Bearer {secret}", "X-Plain": "plain"}
+        await api.create("t", bad.url, headers=headers, retryPolicy={"maxAttempts": 1})
+        await api.settled("t", "failed")
+        _, page = await api("timers/history", namespace="default", timerId="t")
+        assert "[redacted]" in page["runs"][0]["attempts"][0]["answer"]
+        await server.kill()
+        assert secret.encode() not in b"".join(stored(server.data_dir))
