@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 import secrets
 import shlex
@@ -29,6 +30,7 @@ from tocsin.timers.resealing import Resealing
 _BYTES_MAX = 64 * 1024
 _COMMAND_TIMEOUT_S = 30
 _FILE = "secrets.key"
+_HEAD = "# Tocsin encrypts secrets in the database beside this file with this key. Keep a copy apart from backups.\n"
 
 
 def key_beside_database(settings: Settings) -> Path | None:
@@ -78,6 +80,25 @@ class SecretKeys:
     async def forget(self, store: Records, name: str) -> bool:
         """Lets nodes start without the key; False if it is not known. Raises StoreError."""
         return await store.delete_records(SEAL_KEYS, [name])
+
+
+async def carry_keys(source: Settings, target: Settings, records: Records, *, copy: bool = True) -> None:
+    """Sees to it that servers of a transfer's target have the keys that the source's `records` need: between SQLite stores,
+    the file beside the database is copied with them, if `copy`. Raises ConfigError if they would lack one; StoreError."""
+    needed = {key.id for key in await seal_keys(records)}
+    here, there = key_beside_database(source), key_beside_database(target)
+    copied = here is not None and there is not None and here.exists() and not there.exists()
+    reads = dataclasses.replace(target, store=source.store, data_dir=source.data_dir) if copied else target
+    found = await asyncio.to_thread(_keys, reads, create=False)
+    if missing := sorted(needed - {key_id(key) for key in found}):
+        raise ConfigError(
+            f"SECRETS_KEY_MISSING: secrets in the source are encrypted with key {', '.join(missing)}, which servers of the "
+            "target would not have; "
+            + (f"set secrets.key_file to a copy of {here}" if here is not None else "add it to secrets.key_file")
+            + ", for this command and for those servers"
+        )
+    if copied and copy and here is not None and there is not None:
+        await asyncio.to_thread(_place, there, here.read_text())
 
 
 def start_resealing(ends: AsyncExitStack, engine: Engine, seals: Seals, fatal: Callable[[BaseException], None]) -> None:
@@ -151,17 +172,19 @@ def _output(command: str) -> str:
 
 
 def _make(path: Path) -> None:
-    """Makes the file with a new key, durable before anything is encrypted with it, unless it exists."""
+    """Makes the file with a new key, unless it exists."""
+    _place(path, f"{_HEAD}{secrets.token_hex(KEY_BYTES)}\n")
+
+
+def _place(path: Path, content: str) -> None:
+    """Makes a private file, durable before anything is encrypted with its keys, unless it exists."""
     make_folder(path.parent)
     temporary = path.with_name(f"{path.name}.new")
     with contextlib.suppress(FileNotFoundError):
         temporary.unlink()
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(
-            "# Tocsin encrypts secrets in the database beside this file with this key. Keep a copy apart from backups.\n"
-            f"{secrets.token_hex(KEY_BYTES)}\n"
-        )
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     # Only a whole file gets the name, and none replaces another.
