@@ -109,9 +109,9 @@ export type TimerStatus = "pending" | "completed" | "failed" | "canceled" | "exp
  * namespace's limits; a paused flow: that it is resumed. `response`: that of the receiver. `write`: that results
  * or changes are stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its
  * shard. `create`: that a client creates it again. `egress`: that the settings permit its address, or its URL
- * leads elsewhere.
+ * leads elsewhere. `secret`: the key under which one of its secrets is encrypted.
  */
-export type TimerWaitsFor = "instant" | "destination" | "namespace" | "node" | "flow" | "response" | "write" | "lease" | "clock" | "owner" | "create" | "egress";
+export type TimerWaitsFor = "instant" | "destination" | "namespace" | "node" | "flow" | "response" | "write" | "lease" | "clock" | "owner" | "create" | "egress" | "secret";
 
 /** What a service call waits for: its due time, or a retry. */
 export type WaitingStatus = "Scheduled" | "Retrying";
@@ -1408,8 +1408,8 @@ export interface Timer {
   /** The flow that limits its attempts. */
   flowKey?: string;
   /**
-   * Why the pending timer is suspended: `egress` (this server does not call its address), or `namespace:…`,
-   * `destination:…`, `flow:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.
+   * Why the pending timer is suspended: `egress` (this server does not call its address), `secret` (one can't be
+   * decrypted), `namespace:…`, `destination:…`, `flow:…` (paused, or too many wait), `bad_record: …`; else absent.
    */
   suspended?: string;
   /** What the due timer does now, or waits for; only in a list that asks for it. */
