@@ -157,6 +157,7 @@ const (
 	FailureKindTlsFailed               FailureKind = "TLS_FAILED"
 	FailureKindBadResponse             FailureKind = "BAD_RESPONSE"
 	FailureKindEgressRefused           FailureKind = "EGRESS_REFUSED"
+	FailureKindSecretUnreadable        FailureKind = "SECRET_UNREADABLE"
 	FailureKindInvalidRequest          FailureKind = "INVALID_REQUEST"
 	FailureKindInvalidSecret           FailureKind = "INVALID_SECRET"
 	FailureKindShutdown                FailureKind = "SHUTDOWN"

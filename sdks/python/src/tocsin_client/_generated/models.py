@@ -96,6 +96,7 @@ FailureKind: TypeAlias = Literal[
     "TLS_FAILED",
     "BAD_RESPONSE",
     "EGRESS_REFUSED",
+    "SECRET_UNREADABLE",
     "INVALID_REQUEST",
     "INVALID_SECRET",
     "SHUTDOWN",
