@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tocsin.model.errors import InvalidInput
 from tocsin.model.hooks import Hook, Hooks
 from tocsin.model.redaction import REDACTED, is_secret, redact_headers, redact_url
 from tocsin.model.sealed import headers_opened, seal_timer, url_opened, url_sealed
@@ -13,6 +14,8 @@ from tocsin.model.timer import Timer
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.ports.seals import NoSeals, SealBroken, opener, sealer, stored_like
 from tocsin.sealing import BadKeys, KeySeals, key_id, parse_keys
+from tocsin.service_calls.api.validation import CallRules, Submission
+from tocsin.service_calls.limits import AgentLimits
 
 FIRST, SECOND = bytes(range(32)), bytes(range(32, 64))
 RULES = InputRules(InputLimits(), lambda url: None)
@@ -103,6 +106,17 @@ def test_requests_with_texts_that_look_sealed_are_refused() -> None:
     assert "send the secret itself" in errors[0].reason
     assert "send the secret itself" in (RULES.url(f"https://example.com/?order={sealed}") or "")
     assert RULES.url("https://example.com/tsl1.html?token=tsl1.x") is None
+
+
+def test_service_calls_with_headers_that_look_sealed_are_refused() -> None:
+    sealed = KeySeals([FIRST]).seal("secret", "tenant:x")
+    rules = CallRules(AgentLimits(), RULES, lambda method, url, headers, body: [])
+    spec = ("call", "POST", "https://example.com/", {"x-plain": sealed}, None, None, [], None, None)
+    with pytest.raises(InvalidInput) as refused:
+        rules.submission("01890a5d-ac96-774b-bcce-b302099a8057", Submission(*spec), 0, lambda: "")
+    assert [(error.path, "send the secret itself" in error.reason) for error in refused.value.errors] == [
+        ("requestSpec.headers", True)
+    ]
 
 
 def test_a_signing_secret_stays_as_it_is_stored_under_a_former_key() -> None:

@@ -187,8 +187,9 @@ def _place(path: Path, content: str) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    # Only a whole file gets the name, and none replaces another.
-    with contextlib.suppress(FileExistsError):
-        os.link(temporary, path)
-    temporary.unlink()
+    # Only a whole file gets the name. Whoever makes it has the database's lock, so that no other is replaced.
+    if path.exists():
+        temporary.unlink()
+    else:
+        temporary.rename(path)
     sync(path.parent)
