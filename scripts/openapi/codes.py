@@ -96,7 +96,7 @@ CODES: dict[str, ErrorCode] = {
         "no schedule 'nightly-report' in namespace 'default'",
     ),
     "ROUTE_NOT_FOUND": ErrorCode(
-        "No operation has this path, or the service agent is disabled on this server.",
+        "No operation has this path, or this server has no service agent or no inbox, of which the operation is.",
         "Check the path; `/docs` lists all operations.",
         "no operation at /api/v1/timer/create; see /docs",
     ),
@@ -303,6 +303,12 @@ CODES: dict[str, ErrorCode] = {
         "Request bodies that are still arriving use all the memory reserved for them.",
         f"{_RETRY} Send smaller batches, or one batch at a time. Setting: `api.request_bodies_bytes_max`.",
         "incomplete request bodies use all the memory reserved for them (api.request_bodies_bytes_max)",
+    ),
+    "INBOX_UNAVAILABLE": ErrorCode(
+        "The inbox's database can't be asked, lacks the table, or did not answer in time. A replay or deletion may have been "
+        "done in part.",
+        "Mend what the message names; repeating the request is safe.",
+        "postgresql://db.internal/shop: there is no table tocsin_outbox; create it with `tocsin inbox migrate`",
     ),
     "NOT_READY": ErrorCode(
         "`/readyz` only: the node should receive no traffic now. `errors` lists the reasons.",

@@ -88,7 +88,7 @@ enforces its own limits, and its errors name them.
 
 **Keys**: a server on a loopback address requires no key until one exists; any other server requires a key for everything \
 except health and documentation. `/metrics` can be opened to everybody. Operations on **service calls** return 404 \
-`ROUTE_NOT_FOUND` if the service agent is disabled.
+`ROUTE_NOT_FOUND` if the service agent is disabled, those on the **inbox** if the server has none.
 
 **Later releases** add operations, optional request fields, response fields, and enum values: a client must ignore what it \
 doesn't know in responses. A request may contain only what is described here."""

@@ -27,6 +27,7 @@ from tocsin.web.http import (
     destinations,
     failures,
     flows,
+    inbox,
     jobs,
     monitor_wire,
     schedule_wire,
@@ -345,6 +346,19 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
     ),
     _DESTINATION,
     destinations.DestinationList(destinations=[_DESTINATION], further=0),
+    inbox.DeadRowPage(
+        rows=[
+            inbox.DeadRow(
+                id="0197a3c0-0000-7000-8000-000000000001",
+                namespace="orders",
+                timer_id="remind-17",
+                created_at=_CREATED,
+                dead_reason="NAMESPACE_NOT_FOUND: no namespace 'orders'",
+            )
+        ]
+    ),
+    inbox.ReplayedRows(replayed=12, more=False),
+    inbox.DeletedRows(deleted=1, more=False),
     administration.AuditPage(
         entries=[
             administration.AuditEntry(

@@ -76,6 +76,7 @@ _MONITOR_ERRORS = ("MONITOR_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABL
 _MONITOR_CHANGE_ERRORS = ("MONITOR_NOT_FOUND", *_SCHEDULE_WRITE_ERRORS)
 _PING_ERRORS = ("MONITOR_NOT_FOUND", "NAMESPACE_DELETING", "TOO_MANY_FAILURES", *_WRITE_ERRORS)
 _FLOW = {"namespace": "orders", "match": "customer:"}
+_INBOX_ERRORS = ("ROUTE_NOT_FOUND", "INBOX_UNAVAILABLE")
 _DESTINATION = {"destination": "https://shop.example"}
 _JOB_ERRORS = ("OVERLOADED", "SHARD_UNAVAILABLE")
 _JOB_CHANGE_ERRORS = ("JOB_NOT_FOUND", "JOB_ENDED", "CONFLICT", *_JOB_ERRORS)
@@ -385,6 +386,17 @@ OPERATIONS: dict[str, dict[str, About]] = {
         "pauseDestination": About("Pause a destination", errors=("SHARD_UNAVAILABLE",), example=_DESTINATION),
         "resumeDestination": About("Resume a destination", errors=("SHARD_UNAVAILABLE",), example=_DESTINATION),
         "probeDestination": About("Try a destination now", errors=("SHARD_UNAVAILABLE",), example=_DESTINATION),
+    },
+    "Inbox": {
+        "listInboxRows": About("List dead rows of the inbox", errors=_INBOX_ERRORS, example={"namespace": "orders"}),
+        "replayInboxRows": About(
+            "Try dead rows of the inbox again", errors=_INBOX_ERRORS, example={"namespace": "orders"}
+        ),
+        "deleteInboxRows": About(
+            "Delete dead rows of the inbox",
+            errors=_INBOX_ERRORS,
+            example={"ids": ["0197a3c0-0000-7000-8000-000000000001"]},
+        ),
     },
     "Jobs": {
         "createJob": About(

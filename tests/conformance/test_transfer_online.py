@@ -322,6 +322,22 @@ async def test_a_canceled_transfer_goes_on_neither_itself_nor_from_what_it_has_c
         ).run()
 
 
+async def test_a_target_that_is_slower_than_the_changes_pauses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = MemoryStore(), MemoryStore()
+    server = await begun(source, 6, 40)
+    await target.open(3)
+    # However short it is, a round takes longer.
+    monkeypatch.setattr(transfer_online, "_ROUND_S", -1.0)
+    with monkeypatch.context() as slow:
+        slow.setattr(transfer_online, "_LAST_ROUND_S_MAX", -1.0)
+        with pytest.raises(TransferRefused, match="b takes changes no faster than the servers make them"):
+            await moved(source, target, 3, server)
+    mark = await read_mark(source)
+    assert mark is not None and mark.phase == "copying" and server.epochs
+    await moved(source, target, 3, server)
+    await assert_moved(source, target, 3, server)
+
+
 async def test_a_transfer_that_was_interrupted_anywhere_goes_on() -> None:
     at, kills = 0, 1
     while kills:

@@ -125,6 +125,17 @@ CASES = (
         _grows('tocsin_occurrences_total{namespace="a",outcome="failed"}', 1),
         _grows('tocsin_occurrences_total{namespace="a",outcome="completed"}', 1, 1),
     ),
+    _case("TocsinMonitorsLate", (5, 13, 16), _grows('tocsin_monitors_changed_total{namespace="a",kind="late"}', 1)),
+    _case(
+        "TocsinMonitorsExcused",
+        (-1, 1, 16, 1),
+        _grows('tocsin_monitor_periods_total{namespace="a",outcome="excused"}', 4, None),
+    ),
+    _case(
+        "TocsinPingsRefused",
+        (5, 14, 61, 20),
+        _grows('tocsin_authentication_failures_total{reason="unknown_token"}', 1),
+    ),
     _case("TocsinAbsent", (1.75, 2.5, 0.5), _is("tocsin_dispatching", 1, None)),
     _case("TocsinDown", (0.75, 1.5, 0.5), _is("up", 1, 0)),
     _case(
@@ -164,6 +175,8 @@ CASES = (
         _grows('tocsin_commit_duration_seconds_bucket{le="2.5"}', 60, 60),
         _grows('tocsin_commit_duration_seconds_bucket{le="+Inf"}', 60, 60),
     ),
+    _case("TocsinEventSinkBehind", (0.5, 2, 0.5), _is("tocsin_sink_behind_seconds", 0, 200)),
+    _case("TocsinEventsLost", (-1, 1, 16), _grows('tocsin_sink_lost_total{reason="backlog"}', 30)),
     _case("TocsinInboxAway", (0.5, 2, 0.5), _is("tocsin_inbox_away_seconds", 0, 90)),
     _case("TocsinInboxBehind", (1.5, 3, 0.5), _is("tocsin_inbox_oldest_seconds", 1, 400)),
     _case("TocsinInboxRowsDead", (-1, 1, 0.5), _is("tocsin_inbox_rows_dead", 0, 2)),

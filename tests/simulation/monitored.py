@@ -74,7 +74,7 @@ class Hooked:
         asyncio.get_running_loop().call_later(0.001, done, exchange)
 
 
-async def _answer(asked: Awaitable[Any]) -> tuple[Any] | None:
+async def answer_of(asked: Awaitable[Any]) -> tuple[Any] | None:
     """What is answered; None for an error, also if nobody waits for it any more."""
     try:
         return (await asked,)
@@ -144,7 +144,7 @@ class Monitored(World):
             if node.service is not None and not node.frozen:
                 try:
                     async with asyncio.timeout(left):
-                        answer = await node.ask(_answer(what(Monitors(node.service))))
+                        answer = await node.ask(answer_of(what(Monitors(node.service))))
                 except NodeGone:
                     answer = None
                 if answer is not None:

@@ -8,10 +8,11 @@ from .mutation_operators import Edit, always, drop, leave_out, never, replace, r
 ACCOUNT = "tocsin.timers.engine.flow_accounts:Account."
 BUCKET = "tocsin.timers.engine.flow_accounts:Bucket."
 CONTROL = "tocsin.timers.engine.flow_control:FlowControl."
+DISPATCHER = "tocsin.timers.engine.dispatcher:Dispatcher."
 EXCHANGE = "tocsin.timers.engine.flow_exchange:FlowExchange."
 HOME = "tocsin.timers.engine.flow_home:Home."
 ORDER = "tocsin.timers.engine.flow_order:ShardOrder."
-RULE_ACCOUNTS = "tocsin.timers.engine.flow_home:RuleAccounts."
+_ACCOUNTS = "tocsin.timers.engine.flow_home:RuleAccounts."
 _ACCOUNTS = "tests/unit/test_flow_accounts.py::"
 _EXCHANGE = "tests/unit/test_flow_exchange.py::"
 _SINGLE_NODE = "tests/simulation/test_flows.py::"
@@ -163,8 +164,18 @@ MUTATIONS = [
         caught_by=_ORDERED + "test_a_rule_becomes_ordered_while_its_timers_wait",
     ),
     _mutation(
+        "what finds a slot at once does not ask its flow",
+        replace(DISPATCHER + "_begin_or_defer", "self.flows.is_open(flow)", by="True"),
+        caught_by=_SINGLE_NODE + "test_a_rate_is_kept_exactly_and_used_up",
+    ),
+    _mutation(
+        "what has waited for a slot does not ask its flow",
+        replace(DISPATCHER + "fire_first", "flow is place", by="True"),
+        caught_by=_SINGLE_NODE + "test_a_flow_that_closes_while_its_timers_wait_for_a_slot_is_kept",
+    ),
+    _mutation(
         "a timer that waits for its destination lets others pass",
-        drop("tocsin.timers.engine.dispatcher:Dispatcher._fire_or_defer", "give_turn"),
+        drop(DISPATCHER + "_begin_or_defer", "give_turn"),
         caught_by=_ORDERED + "test_the_first_waits_for_its_destination_and_the_others_for_it",
     ),
     _mutation(

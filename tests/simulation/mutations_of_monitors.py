@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from .mutation import Mutation, mutation
-from .mutation_operators import Edit, always, never, replace, rewrite
+from .mutation_operators import Edit, always, leave_out, never, replace, rewrite
 
 _MONITORING = "tocsin.timers.engine.monitoring:"
+_WATCHING = "tocsin.timers.engine.watching:"
+_LOOKS = "tocsin.timers.engine.schedule_looks:"
 _TENURES = "tocsin.timers.engine.tenures:Tenures."
 _TESTS = "tests/unit/test_monitoring.py::"
+_WATCHING_TESTS = "tests/unit/test_watching.py::"
+_WATCHED_RUN = "tests/simulation/test_monitors.py::test_schedules_are_late_when_they_are_and_not_when_nodes_are_away"
 _TENURES_TESTS = "tests/unit/test_tenures.py::"
 
 
@@ -55,5 +59,35 @@ MUTATIONS = [
         "the outage before a claim is unknown",
         rewrite(_TENURES + "claimed", to="return ()"),
         caught_by=_TENURES_TESTS + "test_next_owner_knows_since_when_nobody_worked_and_what_was_before",
+    ),
+    _monitored(
+        "an occurrence is late although its shard had no owner",
+        replace(_WATCHING + "_until", "max(each.until_us - max(each.from_us, until), 0)", by="0"),
+        caught_by=_WATCHING_TESTS + "test_outage_of_the_schedules_shard_moves_the_deadline_and_excuses",
+    ),
+    _monitored(
+        "an occurrence is late before its outage is known",
+        leave_out(_WATCHING + "watched", "seen.known_until >= found.deadline"),
+        caught_by=_WATCHING_TESTS + "test_nothing_is_late_while_nobody_knows_whether_its_shard_had_an_owner",
+    ),
+    _monitored(
+        "a look before an occurrence's deadline finds it late afterwards",
+        replace(_WATCHING + "watched", "seen.at", by="now_us"),
+        caught_by=_WATCHING_TESTS + "test_look_that_began_before_the_deadline_decides_nothing",
+    ),
+    _monitored(
+        "an instant that another one overtook is forgotten",
+        never(_WATCHING + "_open", "_missed(current) > before.missed"),
+        caught_by=_WATCHING_TESTS + "test_instant_that_was_overtaken_is_late_although_the_row_moves_on",
+    ),
+    _monitored(
+        "runs that have ended between two looks are not read",
+        rewrite(_LOOKS + "_decoded", to="return None"),
+        caught_by=_WATCHED_RUN,
+    ),
+    _monitored(
+        "the outages of a schedule's shard are unknown to another node",
+        rewrite(_TENURES + "of", to="return (), self._context.clock.now_us()"),
+        caught_by=_WATCHED_RUN,
     ),
 ]

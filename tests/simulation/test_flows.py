@@ -16,6 +16,8 @@ from tocsin.model.answer import Response
 from tocsin.model.flow import Flow, FlowLimits, Rate
 from tocsin.model.ids import timer_uuid
 from tocsin.ports.observer import AttemptFinished, TimerSuspended
+from tocsin.timers.engine.flow_control import FlowControl
+from tocsin.timers.engine.flow_states import KeyState
 from tocsin.timers.engine.rows import OpKind, WriteOp
 
 SECOND = 1_000_000
@@ -296,3 +298,51 @@ def test_a_timer_that_is_deleted_while_it_waits_for_its_destination_leaves_no_ke
     assert [call.invocation.timer_id for call in crowd.receivers.calls] == ["busy", "last"]
     check_forgotten(crowd)
     assert not [key for each in crowd.supervisor.dispatcher.flows.rules.values() for key in each.keys]
+
+
+@pytest.mark.parametrize(("flow_slots", "host_slots"), [(100, 2), (2, 100)], ids=["destination", "flow"])
+def test_a_timer_that_waits_is_asked_for_once(
+    monkeypatch: pytest.MonkeyPatch, flow_slots: int, host_slots: int
+) -> None:
+    """When it gets what it waits for: not before, and not by each of those through whom it passes then."""
+    asked: list[bool] = []
+    is_open = FlowControl.is_open
+
+    def noted(self: FlowControl, state: KeyState, *, in_turn: bool = False) -> bool:
+        asked.append(is_open(self, state, in_turn=in_turn))
+        return asked[-1]
+
+    monkeypatch.setattr(FlowControl, "is_open", noted)
+    crowd = Crowd(destination_in_flight_max=host_slots, destination_in_flight_min=1)
+    crowd.flows = [rule("vendor", FlowLimits(parallelism=flow_slots))]
+    for i in range(40):
+        crowd.keep(f"t{i}", "fine", 0, flow="vendor")
+    crowd.run(20)
+    assert most_in_flight(crowd.receivers.calls) == 2
+    assert len(crowd.receivers.calls) == sum(asked) == 40
+    check_forgotten(crowd)
+
+
+def test_a_flow_that_closes_while_its_timers_wait_for_a_slot_is_kept() -> None:
+    """They are asked for when they get one, and leave the destination to others."""
+    crowd = Crowd(destination_in_flight_max=2, destination_in_flight_min=1, shards=2)
+    crowd.flows = [
+        rule("vendor", FlowLimits(Rate(5, SECOND), burst=2)),
+        rule("ordered", FlowLimits(Rate(5, SECOND), ordered=True)),
+    ]
+    crowd.receivers.takes_s["fine"] = 0.1
+    for i in range(10):
+        crowd.keep(f"busy{i}", "fine", 0, shard=i % 2)
+        crowd.keep(f"v{i}", "fine", 0.1, shard=i % 2, flow="vendor")
+        crowd.keep(f"o{i}", "fine", 0.1 + i / 1000, shard=0, flow="ordered")
+        crowd.keep(f"free{i}", "fine", 0.2, shard=i % 2)
+    crowd.run(20)
+    calls = crowd.receivers.calls
+    assert len(calls) == 40
+    for name, burst in (("v", 2), ("o", 1)):
+        check_rate((call for call in calls if call.invocation.timer_id[0] == name), Rate(5, SECOND), burst)
+    assert [call.invocation.timer_id for call in calls if call.invocation.timer_id[0] == "o"] == [
+        f"o{i}" for i in range(10)
+    ]
+    assert max(late for timer, late in crowd.late_s().items() if timer.startswith("free")) < 2
+    check_forgotten(crowd)

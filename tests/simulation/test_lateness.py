@@ -173,9 +173,9 @@ def test_destinations_that_do_not_answer_are_forgotten() -> None:
 
     async def count() -> None:
         await asyncio.sleep(30)
-        seen.append(crowd.supervisor.dispatcher.destinations)
+        seen.append(len(crowd.supervisor.dispatcher.admission.destinations))
         await asyncio.sleep(IDLE_DESTINATION_US / 1e6)
-        seen.append(crowd.supervisor.dispatcher.destinations)
+        seen.append(len(crowd.supervisor.dispatcher.admission.destinations))
 
     crowd.run(340, count)
     assert len(crowd.receivers.calls) == IDLE_DESTINATIONS_MAX + 500

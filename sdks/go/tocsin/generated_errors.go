@@ -30,8 +30,8 @@ var (
 	// ErrScheduleNotFound is SCHEDULE_NOT_FOUND: The namespace has no schedule with this id, live or ended and still
 	// retained.
 	ErrScheduleNotFound error = &class{name: "ScheduleNotFound", above: ErrNotFound}
-	// ErrRouteNotFound is ROUTE_NOT_FOUND: No operation has this path, or the service agent is disabled on this
-	// server.
+	// ErrRouteNotFound is ROUTE_NOT_FOUND: No operation has this path, or this server has no service agent or no
+	// inbox, of which the operation is.
 	ErrRouteNotFound error = &class{name: "RouteNotFound", above: ErrNotFound}
 	// ErrMethodNotAllowed is METHOD_NOT_ALLOWED: The path exists, but does not accept this method.
 	ErrMethodNotAllowed error = &class{name: "MethodNotAllowed", above: ErrInvalidInput}
@@ -130,6 +130,9 @@ var (
 	// ErrNoRoomForBody is NO_ROOM_FOR_BODY: Request bodies that are still arriving use all the memory reserved for
 	// them.
 	ErrNoRoomForBody error = &class{name: "NoRoomForBody", above: ErrUnavailable}
+	// ErrInboxUnavailable is INBOX_UNAVAILABLE: The inbox's database can't be asked, lacks the table, or did not
+	// answer in time. A replay or deletion may have been done in part.
+	ErrInboxUnavailable error = &class{name: "InboxUnavailable", above: ErrUnavailable}
 	// ErrNotReady is NOT_READY: /readyz only: the node should receive no traffic now. errors lists the reasons.
 	ErrNotReady error = &class{name: "NotReady", above: ErrUnavailable}
 	// ErrStoreFailure is STORE_FAILURE: The store failed. A write may have taken effect.
@@ -197,6 +200,7 @@ var errorsByCode = map[string]error{
 	"SHARD_UNAVAILABLE":          ErrShardUnavailable,
 	"REQUEST_EXPIRED":            ErrRequestExpired,
 	"NO_ROOM_FOR_BODY":           ErrNoRoomForBody,
+	"INBOX_UNAVAILABLE":          ErrInboxUnavailable,
 	"NOT_READY":                  ErrNotReady,
 	"STORE_FAILURE":              ErrStoreFailure,
 	"BROKER_UNAVAILABLE":         ErrBrokerUnavailable,

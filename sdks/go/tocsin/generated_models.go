@@ -38,6 +38,8 @@ const (
 	AuditActionJobChanged         AuditAction = "job_changed"
 	AuditActionJobEnded           AuditAction = "job_ended"
 	AuditActionInboxOpened        AuditAction = "inbox_opened"
+	AuditActionInboxReplayed      AuditAction = "inbox_replayed"
+	AuditActionInboxDeleted       AuditAction = "inbox_deleted"
 	AuditActionTimerCreated       AuditAction = "timer_created"
 	AuditActionTimersCanceled     AuditAction = "timers_canceled"
 	AuditActionTimersReplayed     AuditAction = "timers_replayed"
@@ -1737,6 +1739,10 @@ type CreateNamespace struct {
 	// Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
 	// timer by timer.
 	CallbackBatch *CallbackBatch
+	// Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+	// shop.events.timer.failed, with JetStream’s acknowledgement. The setting nats_targets has to list the subject for
+	// the namespace. Events without a sink are not kept.
+	EventSink string
 	// Who is notified when it has failed, or expired.
 	OnFailure *Hook
 	// Who is notified when it has succeeded.
@@ -1747,7 +1753,7 @@ type CreateNamespace struct {
 	OnMissed *Hook
 	// Who is notified when the schedule has paused itself after failures in a row.
 	OnPaused *Hook
-	// Who is notified when it is late, and when its job reports a failure.
+	// Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
 	OnLate *Hook
 	// Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
 	Secret string
@@ -1766,6 +1772,7 @@ func (v *CreateNamespace) members(to []member) []member {
 		member{"limits", &v.Limits, false},
 		member{"quotas", &v.Quotas, false},
 		member{"callbackBatch", &v.CallbackBatch, false},
+		member{"eventSink", &v.EventSink, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -1850,7 +1857,7 @@ func (v *FlowRate) UnmarshalJSON(data []byte) error {
 type Quotas struct {
 	// Its timers that may be pending at once; not schedules.
 	Pending Opt[int]
-	// Timers and schedules that may be created in it in a second, with one second's worth at once.
+	// Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once.
 	CreatesPerSecond Opt[int]
 	// Bytes that the payload or the raw body of one timer or schedule may have.
 	PayloadBytes Opt[int]
@@ -1922,8 +1929,8 @@ func (v *GetNamespace) UnmarshalJSON(data []byte) error {
 }
 
 // UpdateNamespace: Changes to a namespace; absent fields stay unchanged. The hooks are those of timers, schedules
-// and monitors without their own for the same event; null removes one, and null removes managedBy, limits and
-// callbackBatch, which are otherwise replaced as a whole.
+// and monitors without their own for the same event; null removes one, and null removes managedBy, limits,
+// callbackBatch and eventSink, which are otherwise replaced as a whole.
 type UpdateNamespace struct {
 	// The namespace's name.
 	Name string
@@ -1947,6 +1954,10 @@ type UpdateNamespace struct {
 	// Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
 	// timer by timer.
 	CallbackBatch Opt[CallbackBatch]
+	// Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+	// shop.events.timer.failed, with JetStream’s acknowledgement. The setting nats_targets has to list the subject for
+	// the namespace. Events without a sink are not kept.
+	EventSink Opt[string]
 	// Who is notified when it has failed, or expired.
 	OnFailure Opt[Hook]
 	// Who is notified when it has succeeded.
@@ -1957,7 +1968,7 @@ type UpdateNamespace struct {
 	OnMissed Opt[Hook]
 	// Who is notified when the schedule has paused itself after failures in a row.
 	OnPaused Opt[Hook]
-	// Who is notified when it is late, and when its job reports a failure.
+	// Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
 	OnLate Opt[Hook]
 	// The declaration that it comes from, such as the name of a repository.
 	ManagedBy Opt[string]
@@ -1979,6 +1990,7 @@ func (v *UpdateNamespace) members(to []member) []member {
 		member{"limits", &v.Limits, false},
 		member{"quotas", &v.Quotas, false},
 		member{"callbackBatch", &v.CallbackBatch, false},
+		member{"eventSink", &v.EventSink, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -2373,8 +2385,8 @@ func (v *DeleteCalendar) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// PutMonitor: A monitor with all its fields; send exactly one of cron and every. Without managedBy an existing
-// monitor keeps it.
+// PutMonitor: A monitor with all its fields; send exactly one of cron, every and schedule. Without managedBy an
+// existing monitor keeps it.
 type PutMonitor struct {
 	// The namespace's name.
 	Namespace string
@@ -2387,11 +2399,15 @@ type PutMonitor struct {
 	TimeZone string
 	// A report is expected so long after the last one; 1s to 366d, instead of cron.
 	Every time.Duration
-	// How long after the expected instant a report may come. Default 5m; 1s to 31d.
+	// The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping, and is late
+	// when an occurrence has not ended grace after its instant. It expects nothing while the schedule is paused, or
+	// after its end.
+	Schedule string
+	// How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d.
 	Grace Opt[time.Duration]
 	// While it is late, notify again so often; at least 1m. Default: once.
 	Repeat Opt[time.Duration]
-	// Who is notified when it is late, and when its job reports a failure.
+	// Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
 	OnLate *Hook
 	// Who is notified when its job succeeds after it was late or had failed.
 	OnRecovery *Hook
@@ -2403,6 +2419,8 @@ type PutMonitor struct {
 	ManagedBy string
 	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
 	ExpectedVersion Opt[int]
+	// Writes nothing: the response shows what would be written. Default false.
+	DryRun bool
 }
 
 func (v *PutMonitor) members(to []member) []member {
@@ -2412,6 +2430,7 @@ func (v *PutMonitor) members(to []member) []member {
 		member{"cron", &v.Cron, false},
 		member{"timeZone", &v.TimeZone, false},
 		member{"every", &v.Every, false},
+		member{"schedule", &v.Schedule, false},
 		member{"grace", &v.Grace, false},
 		member{"repeat", &v.Repeat, false},
 		member{"onLate", &v.OnLate, false},
@@ -2420,6 +2439,7 @@ func (v *PutMonitor) members(to []member) []member {
 		member{"description", &v.Description, false},
 		member{"managedBy", &v.ManagedBy, false},
 		member{"expectedVersion", &v.ExpectedVersion, false},
+		member{"dryRun", &v.DryRun, false},
 	)
 }
 
@@ -2635,6 +2655,62 @@ func (v *DestinationName) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
+// ListInbox: Which dead rows to list.
+type ListInbox struct {
+	// The namespace's name.
+	Namespace string
+	// Maximum number of rows on the page. Default 100.
+	Limit int
+	// nextCursor of the previous page.
+	Cursor string
+}
+
+func (v *ListInbox) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, false},
+		member{"limit", &v.Limit, false},
+		member{"cursor", &v.Cursor, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ListInbox) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ListInbox) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// ChangeInbox: Which dead rows are meant: those with these ids, those of a namespace, or all.
+type ChangeInbox struct {
+	// The id of each, up to 1,000.
+	Ids []string
+	// The namespace's name.
+	Namespace string
+	// With true and no other field: all dead rows.
+	All bool
+}
+
+func (v *ChangeInbox) members(to []member) []member {
+	return append(to,
+		member{"ids", &v.Ids, false},
+		member{"namespace", &v.Namespace, false},
+		member{"all", &v.All, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ChangeInbox) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ChangeInbox) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
 // CreateKey: An API key to create. Without namespaces and tenants it has access to all of them, which only an
 // unlimited key can grant.
 type CreateKey struct {
@@ -2648,6 +2724,12 @@ type CreateKey struct {
 	Tenants []string
 	// When the key expires; without it, never.
 	ExpiresAt time.Time
+	// Limits the key to these operations: names such as timers/create, which are the paths below the version, for
+	// service calls calls/submit and its like; groups such as timers/*; read, for all that a key of role read may use.
+	Operations []string
+	// Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy
+	// the setting trusted_proxies finds.
+	Sources []string
 }
 
 func (v *CreateKey) members(to []member) []member {
@@ -2657,6 +2739,8 @@ func (v *CreateKey) members(to []member) []member {
 		member{"namespaces", &v.Namespaces, false},
 		member{"tenants", &v.Tenants, false},
 		member{"expiresAt", &v.ExpiresAt, false},
+		member{"operations", &v.Operations, false},
+		member{"sources", &v.Sources, false},
 	)
 }
 
@@ -4236,6 +4320,10 @@ type Namespace struct {
 	// Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
 	// timer by timer.
 	CallbackBatch *CallbackBatchAnswer
+	// Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+	// shop.events.timer.failed, with JetStream’s acknowledgement. The setting nats_targets has to list the subject for
+	// the namespace. Events without a sink are not kept.
+	EventSink string
 	// Who is notified when it has failed, or expired.
 	OnFailure *HookAnswer
 	// Who is notified when it has succeeded.
@@ -4246,7 +4334,7 @@ type Namespace struct {
 	OnMissed *HookAnswer
 	// Who is notified when the schedule has paused itself after failures in a row.
 	OnPaused *HookAnswer
-	// Who is notified when it is late, and when its job reports a failure.
+	// Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
 	OnLate *HookAnswer
 	// The declaration that it comes from, such as the name of a repository.
 	ManagedBy string
@@ -4271,6 +4359,7 @@ func (v *Namespace) members(to []member) []member {
 		member{"limits", &v.Limits, false},
 		member{"quotas", &v.Quotas, false},
 		member{"callbackBatch", &v.CallbackBatch, false},
+		member{"eventSink", &v.EventSink, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -4350,7 +4439,7 @@ func (v *FlowRateAnswer) UnmarshalJSON(data []byte) error {
 type QuotasAnswer struct {
 	// Its timers that may be pending at once; not schedules.
 	Pending Opt[int]
-	// Timers and schedules that may be created in it in a second, with one second's worth at once.
+	// Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once.
 	CreatesPerSecond Opt[int]
 	// Bytes that the payload or the raw body of one timer or schedule may have.
 	PayloadBytes Opt[int]
@@ -4696,7 +4785,7 @@ func (v *CalendarSummary) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
-// MonitorPut: The monitor; with pingUrl if it was created.
+// MonitorPut: The monitor; with pingUrl if it was created and takes pings.
 type MonitorPut struct {
 	Monitor Monitor
 	// Whether there was none of this id.
@@ -4729,11 +4818,11 @@ type Monitor struct {
 	Namespace string
 	// The monitor's id, unique among its namespace's monitors.
 	ID string
-	// How long after the expected instant a report may come. Default 5m; 1s to 31d.
+	// How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d.
 	Grace string
 	// Labels to filter lists by.
 	Tags []string
-	// new (no report yet), up, late, failed or paused.
+	// new (no report yet, or no occurrence that has ended), up, late, failed or paused.
 	State MonitorState
 	// Since when it has this state.
 	Since string
@@ -4752,9 +4841,13 @@ type Monitor struct {
 	TimeZone string
 	// A report is expected so long after the last one; 1s to 366d, instead of cron.
 	Every Opt[time.Duration]
+	// The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping, and is late
+	// when an occurrence has not ended grace after its instant. It expects nothing while the schedule is paused, or
+	// after its end.
+	Schedule string
 	// While it is late, notify again so often; at least 1m. Default: once.
 	Repeat string
-	// Who is notified when it is late, and when its job reports a failure.
+	// Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
 	OnLate *HookAnswer
 	// Who is notified when its job succeeds after it was late or had failed.
 	OnRecovery *HookAnswer
@@ -4785,6 +4878,7 @@ func (v *Monitor) members(to []member) []member {
 		member{"cron", &v.Cron, false},
 		member{"timeZone", &v.TimeZone, false},
 		member{"every", &v.Every, false},
+		member{"schedule", &v.Schedule, false},
 		member{"repeat", &v.Repeat, false},
 		member{"onLate", &v.OnLate, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -4920,7 +5014,7 @@ type MonitorPeriod struct {
 	ExitCode Opt[int]
 	// What it sent, without secrets.
 	Body string
-	// Why it is excused, or was missed.
+	// Why it is excused, was missed, or has failed.
 	Note string
 }
 
@@ -5080,6 +5174,114 @@ func (v *DestinationOnNode) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
+// DeadRowPage: A page of dead rows, the oldest first.
+type DeadRowPage struct {
+	Rows []DeadRow
+	// The cursor of the next page; absent on the last page.
+	NextCursor string
+}
+
+func (v *DeadRowPage) members(to []member) []member {
+	return append(to,
+		member{"rows", &v.Rows, true},
+		member{"nextCursor", &v.NextCursor, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DeadRowPage) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *DeadRowPage) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// DeadRow: A row that is refused for good, and waits for somebody to replay or delete it.
+type DeadRow struct {
+	// The row's id.
+	ID string
+	// The namespace of the timer that it asks for.
+	Namespace string
+	// That timer's id.
+	TimerID string
+	// When the row was written.
+	CreatedAt time.Time
+	// The error code, and why it was refused.
+	DeadReason string
+}
+
+func (v *DeadRow) members(to []member) []member {
+	return append(to,
+		member{"id", &v.ID, true},
+		member{"namespace", &v.Namespace, true},
+		member{"timerId", &v.TimerID, true},
+		member{"createdAt", &v.CreatedAt, true},
+		member{"deadReason", &v.DeadReason, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DeadRow) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *DeadRow) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// ReplayedRows: What is tried again.
+type ReplayedRows struct {
+	// How many rows.
+	Replayed int
+	// Whether there may be more: a request without ids changes 10,000 rows. Repeat it.
+	More bool
+}
+
+func (v *ReplayedRows) members(to []member) []member {
+	return append(to,
+		member{"replayed", &v.Replayed, true},
+		member{"more", &v.More, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ReplayedRows) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *ReplayedRows) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// DeletedRows: What was deleted.
+type DeletedRows struct {
+	// How many rows.
+	Deleted int
+	// Whether there may be more: a request without ids changes 10,000 rows. Repeat it.
+	More bool
+}
+
+func (v *DeletedRows) members(to []member) []member {
+	return append(to,
+		member{"deleted", &v.Deleted, true},
+		member{"more", &v.More, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DeletedRows) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *DeletedRows) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
 // CreatedKey: A new API key. Only this response contains the key itself.
 type CreatedKey struct {
 	// The key's id, the part between its first two underscores.
@@ -5098,6 +5300,14 @@ type CreatedKey struct {
 	Key string
 	// When the key expires; absent: never.
 	ExpiresAt time.Time
+	// Limits the key to these operations: names such as timers/create, which are the paths below the version, for
+	// service calls calls/submit and its like; groups such as timers/*; read, for all that a key of role read may use.
+	Operations []string
+	// Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy
+	// the setting trusted_proxies finds.
+	Sources []string
+	// When the key was used last, accurate to an hour; absent: it was not used yet.
+	LastUsedAt string
 }
 
 func (v *CreatedKey) members(to []member) []member {
@@ -5110,6 +5320,9 @@ func (v *CreatedKey) members(to []member) []member {
 		member{"createdAt", &v.CreatedAt, true},
 		member{"key", &v.Key, true},
 		member{"expiresAt", &v.ExpiresAt, false},
+		member{"operations", &v.Operations, false},
+		member{"sources", &v.Sources, false},
+		member{"lastUsedAt", &v.LastUsedAt, false},
 	)
 }
 
@@ -5160,6 +5373,14 @@ type ShownKey struct {
 	CreatedAt time.Time
 	// When the key expires; absent: never.
 	ExpiresAt time.Time
+	// Limits the key to these operations: names such as timers/create, which are the paths below the version, for
+	// service calls calls/submit and its like; groups such as timers/*; read, for all that a key of role read may use.
+	Operations []string
+	// Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy
+	// the setting trusted_proxies finds.
+	Sources []string
+	// When the key was used last, accurate to an hour; absent: it was not used yet.
+	LastUsedAt string
 }
 
 func (v *ShownKey) members(to []member) []member {
@@ -5171,6 +5392,9 @@ func (v *ShownKey) members(to []member) []member {
 		member{"tenants", &v.Tenants, true},
 		member{"createdAt", &v.CreatedAt, true},
 		member{"expiresAt", &v.ExpiresAt, false},
+		member{"operations", &v.Operations, false},
+		member{"sources", &v.Sources, false},
+		member{"lastUsedAt", &v.LastUsedAt, false},
 	)
 }
 

@@ -36,7 +36,7 @@ export class Monitors {
   constructor(private readonly session: Session) {}
 
   /**
-   * Creates the monitor, or replaces its definition; give one of `cron` and `every`. The answer that creates it has its
+   * Creates the monitor, or replaces its definition; give one of `cron`, `every` and `schedule`. The answer that creates it has its
    * `pingUrl`, which is never shown again. VersionConflict: it has not the expected version; 0: there must be none.
    */
   async put(monitor: PutMonitor, options?: CallOptions): Promise<MonitorPut> {

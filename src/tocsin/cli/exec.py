@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -32,6 +33,8 @@ _FORWARDED = [
 ]
 #: Those that a terminal sends to all processes in its foreground, so to the command, too.
 _OF_THE_TERMINAL = frozenset({signal.SIGINT, getattr(signal, "SIGQUIT", signal.SIGINT)})
+#: Whether the kernel tells who has sent a signal: itself, as for a terminal, or a process.
+_SENDER_IS_KNOWN = sys.platform == "linux"
 #: As shells have it: for a command that a signal ended, that is not there, and that may not be run.
 _SIGNALED, _NOT_FOUND, _NOT_EXECUTABLE = 128, 127, 126
 #: How long a try of a ping may wait in each of its phases, tries of the last one, and the pause between them.
@@ -96,20 +99,37 @@ class _Process:
             # What is ignored stays so, here and, by inheritance, in the command: nohup.
             if handler is not signal.SIG_IGN:
                 signal.signal(number, self._forward)
+        # These are waited for instead of handled, because a handler does not learn who has sent them.
+        self._watched = {each for each in _OF_THE_TERMINAL if _SENDER_IS_KNOWN and former[each] is not signal.SIG_IGN}
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._watched) if self._watched else None
         try:
-            # Files that are open may be locks that the command should hold.
-            self._process = subprocess.Popen(command, close_fds=False, umask=_inherited_umask())
+            self._process = subprocess.Popen(
+                command,
+                # Files that are open may be locks that the command should hold.
+                close_fds=False,
+                umask=_inherited_umask(),
+                preexec_fn=None if mask is None else lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask),
+            )
         except BaseException:
+            if mask is not None:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             for number, handler in former.items():
                 signal.signal(number, handler)
             raise
         while self._early:
             self._send(self._early.pop(0))
+        if self._watched:
+            _in_background(self._watch)
 
     def wait(self) -> int:
         """The exit code, once the command has ended: that of shells if a signal ended it."""
         assert self._process is not None
         self._process.wait()
+        # From here on they end this process, but not those that the command has got, too.
+        if self._watched:
+            while signal.sigtimedwait(self._watched, 0) is not None:
+                pass
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, self._watched)
         return self._code()
 
     def _code(self) -> int:
@@ -121,12 +141,19 @@ class _Process:
         if self._process is not None and self._process.returncode is not None:
             # Only the last ping is under way. Whoever is in a hurry gets the command's result.
             raise SystemExit(self._code())
-        if number in _OF_THE_TERMINAL and _in_foreground():
+        if number in _OF_THE_TERMINAL and not _SENDER_IS_KNOWN and _in_foreground():
             return
         if self._process is None:
             self._early.append(number)
         else:
             self._send(number)
+
+    def _watch(self) -> None:
+        """Passes on what processes send, and nothing that the kernel sends: a terminal sends that to the command, too."""
+        while True:
+            info = signal.sigwaitinfo(self._watched)
+            if info.si_code <= 0:
+                self._send(info.si_signo)
 
     def _send(self, number: int) -> None:
         assert self._process is not None

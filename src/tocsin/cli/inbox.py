@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -14,7 +15,7 @@ from tocsin.cli.command import WrongUsage, command, group
 from tocsin.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
-    from tocsin.ports.inbox import InboxTable, ListedRow
+    from tocsin.ports.inbox import DeadRows, InboxTable, ListedRow
 
 T = TypeVar("T")
 
@@ -152,16 +153,39 @@ def _as_json(row: ListedRow) -> dict[str, Any]:
     }
 
 
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of rows.")]
+All = Annotated[bool, typer.Option("--all", help="All dead rows.")]
+
+
 @command(app, "replay", example="inbox replay --namespace orders")
 def replay(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of rows.")] = None,
+    ids: Ids = None,
     namespace: Namespace = None,
-    every: Annotated[bool, typer.Option("--all", help="All dead rows.")] = False,
+    every: All = False,
     inbox: InboxOptions = SETTINGS_INBOX,
     as_json: AsJson = False,
 ) -> None:
     """Have dead rows tried again, once their cause is mended: rows by id, those of a namespace, or all."""
+    wanted = _dead_rows(ids, namespace, every=every)
+    output.print_result({"replayed": inbox.run(lambda table: table.revive(wanted))}, as_json)
+
+
+@command(app, "delete", example="inbox delete 0197a3c0-0000-7000-8000-000000000001")
+def delete(
+    ids: Ids = None,
+    namespace: Namespace = None,
+    every: All = False,
+    inbox: InboxOptions = SETTINGS_INBOX,
+    as_json: AsJson = False,
+) -> None:
+    """Delete dead rows, whose timers are never created then: rows by id, those of a namespace, or all."""
+    wanted = _dead_rows(ids, namespace, every=every)
+    output.print_result({"deleted": inbox.run(lambda table: table.discard(wanted))}, as_json)
+
+
+def _dead_rows(ids: list[str] | None, namespace: str | None, *, every: bool) -> DeadRows:
+    from tocsin.ports.inbox import DeadRows
+
     if not (ids or namespace or every):
         raise WrongUsage("name ids of rows, --namespace or --all; `tocsin inbox list --dead` shows the dead rows")
-    revived = inbox.run(lambda table: table.revive(namespace, ids or []))
-    output.print_result({"replayed": revived}, as_json)
+    return DeadRows(namespace, ids or (), sys.maxsize)

@@ -42,6 +42,10 @@ class RhythmOptions:
     every: Annotated[
         str | None, typer.Option(metavar="DURATION", help="A report is expected so long after the last one.")
     ] = None
+    schedule: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Watch this schedule of the namespace, without pings."),
+    ] = None
     grace: Annotated[
         str | None,
         typer.Option(metavar="DURATION", help="How long afterwards it is not late yet.", show_default="5m"),
@@ -53,12 +57,15 @@ class RhythmOptions:
 
     def fields(self) -> dict[str, Any]:
         """The fields of the request; None for those that are not given."""
-        if (self.cron is None) == (self.every is None):
-            raise WrongUsage('give exactly one of --cron, such as --cron "0 3 * * *", and --every, such as --every 15m')
+        if [self.cron, self.every, self.schedule].count(None) != 2:
+            raise WrongUsage(
+                'give exactly one of --cron, such as --cron "0 3 * * *", --every, such as --every 15m, and --schedule'
+            )
         return {
             "cron": self.cron,
             "timeZone": self.time_zone,
             "every": checked_duration("--every", self.every),
+            "schedule": self.schedule,
             "grace": checked_duration("--grace", self.grace),
             "repeat": checked_duration("--repeat", self.repeat),
         }
@@ -79,7 +86,7 @@ def put(
     as_json: AsJson = False,
 ) -> None:
     """Create a monitor, or give the one with the same id this definition. The URL that its job pings is shown once, when the
-    monitor is created."""
+    monitor is created; a schedule needs none."""
     fields = {**rhythm.fields(), **hooks.fields(), "tags": tags or None, "description": description}
     answer = server.post("/monitors/put", given(namespace=namespace, id=monitor_id, **fields))
     _show(answer, as_json)

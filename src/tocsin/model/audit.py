@@ -42,6 +42,8 @@ class AuditAction(StrEnum):
     JOB_CHANGED = "job_changed"
     JOB_ENDED = "job_ended"
     INBOX_OPENED = "inbox_opened"
+    INBOX_REPLAYED = "inbox_replayed"
+    INBOX_DELETED = "inbox_deleted"
     # Of changes over MCP only: those by the API and the pages are too many, and are the timers' own history.
     TIMER_CREATED = "timer_created"
     TIMERS_CANCELED = "timers_canceled"

@@ -56,7 +56,8 @@ class PingEvent(StrEnum):
 
 class MonitorDefinition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """When a job should report: by `cron` (in `time_zone`), or `every_us` after its last report. It is late `grace_us` after
-    that; while it is, somebody is notified each `repeat_us`, or once."""
+    that; while it is, somebody is notified each `repeat_us`, or once. With `schedule`, the id of a schedule in the same
+    namespace, its job is that schedule's: an occurrence should have ended `grace_us` after its instant."""
 
     cron: str | None = None
     time_zone: str = "UTC"
@@ -64,11 +65,12 @@ class MonitorDefinition(msgspec.Struct, frozen=True, gc=False, omit_defaults=Tru
     grace_us: int = GRACE_US_DEFAULT
     repeat_us: int | None = None
     managed_by: str | None = None
+    schedule: str | None = None
 
     @property
     def timing(self) -> tuple[object, ...]:
         """What decides on the expected instants."""
-        return self.cron, self.time_zone, self.every_us
+        return self.cron, self.time_zone, self.every_us, self.schedule
 
     @property
     def rule(self) -> Definition:
@@ -85,6 +87,22 @@ class MonitorDefinition(msgspec.Struct, frozen=True, gc=False, omit_defaults=Tru
         return recurrence_of(self.cron, self.time_zone, self.every_us, anchor)
 
 
+class Watched(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a monitor's row remembers of the schedule that it watches.
+
+    `generation` is that of the schedule's row when it was read last, empty if it never was: runs of this or a later one
+    have ended since. `ended_at` is when the last occurrence had ended by then, `missed` counts the instants that had not
+    fired though nobody wanted that. `looked_at` is when it was read last, `quiet_at` when it was so last that nothing was
+    expected. `notified_at` is when somebody was notified last that an occurrence is late."""
+
+    generation: bytes = b""
+    ended_at: int = 0
+    missed: int = 0
+    looked_at: int = 0
+    quiet_at: int = 0
+    notified_at: int = 0
+
+
 class MonitorState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What a monitor's row carries besides the definition.
 
@@ -92,7 +110,7 @@ class MonitorState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     after `deadline`; pings before `opens` are further ones of the period before. `due` is the deadline as the definition
     gives it: `deadline` may be later, because of an outage of ours (`excused_from` to `excused_until`), or because the
     job has started. `started` is when the present run began. `recorded` counts the records of periods, `version` counts
-    the changes of clients, the last at `changed_at`."""
+    the changes of clients, the last at `changed_at`. `watched` is what is known of the schedule, once it was read."""
 
     token: str
     status: MonitorStatus = MonitorStatus.NEW
@@ -108,6 +126,7 @@ class MonitorState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     recorded: int = 0
     version: int = 0
     changed_at: int = 0
+    watched: Watched | None = None
 
 
 class Monitor(msgspec.Struct, frozen=True, gc=False):

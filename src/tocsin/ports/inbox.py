@@ -52,6 +52,15 @@ class ListedRow(NamedTuple):
     dead_reason: str | None
 
 
+class DeadRows(NamedTuple):
+    """Which dead rows are meant: those with these ids or, without ids, the oldest `rows_max`; of one namespace, or of all.
+    They are changed in transactions of a bounded number of rows, each row once, also if it dies again meanwhile."""
+
+    namespace: str | None = None
+    ids: Sequence[str] = ()
+    rows_max: int = 10_000
+
+
 class InboxTable(Protocol):
     """A table in a database of the user's. Every method but `wait`, `release` and `close` raises StoreError or ConfigError if
     the database can't be asked, or lacks the table."""
@@ -79,14 +88,24 @@ class InboxTable(Protocol):
         """Creates the table where it is missing. With `notify`, commits of rows are announced from then on, where the
         database can, which is the result; without it they are not any more."""
 
-    async def rows(self, namespace: str | None, rows_max: int, *, dead: bool) -> list[ListedRow]:
-        """The oldest rows: all, or those that are dead; of all namespaces, or of one."""
+    async def rows(self, namespace: str | None, rows_max: int, *, dead: bool, after: str = "") -> list[ListedRow]:
+        """The oldest rows whose ids follow `after`: all, or those that are dead; of all namespaces, or of one."""
 
-    async def revive(self, namespace: str | None, ids: Sequence[str]) -> int:
-        """Has dead rows tried again: these, or without ids all of the namespace, or of all; how many there were."""
+    async def revive(self, wanted: DeadRows) -> int:
+        """Has dead rows tried again; how many there were."""
+
+    async def discard(self, wanted: DeadRows) -> int:
+        """Deletes dead rows, whose timers are never created then; how many there were."""
 
     def release(self) -> None:
         """Ends the sessions; a later call opens them again."""
 
     async def close(self) -> None:
         """Ends the sessions: in order, or after seconds whatever they do, so that a database that hangs delays no stop."""
+
+
+class NodeInbox(NamedTuple):
+    """The inbox of a node, as people reach it: its table, and how the audit trail names those who write its rows."""
+
+    table: InboxTable
+    source: str

@@ -98,7 +98,7 @@ class Engine:
         return {
             "tocsin_callbacks_in_flight": dispatcher.in_flight,
             "tocsin_timers_deferred": dispatcher.waiting - timers_waiting(dispatcher.flows.rules.values()),
-            "tocsin_destinations": dispatcher.destinations,
+            "tocsin_destinations": len(dispatcher.admission.destinations),
             "tocsin_breakers_open": len(dispatcher.admission.open_breakers()),
             "tocsin_overdue_seconds": self.supervisor.overdue_us() / 1e6,
             "tocsin_window_timers": self.context.window_timers,
@@ -109,6 +109,8 @@ class Engine:
             "tocsin_shards_without_owner": self.supervisor.placement.without_owner(self.total_shards),
             "tocsin_node_names_shared": len(self.supervisor.membership.shared_names()),
             "tocsin_nodes_secret_differs": len(self.supervisor.membership.with_another_secret()),
+            "tocsin_sink_backlog": self.supervisor.sinks.backlog,
+            "tocsin_sink_behind_seconds": self.supervisor.sinks.behind_us / 1e6,
             "tocsin_dispatching": float(dispatcher.paused_reason is None),
         }
 

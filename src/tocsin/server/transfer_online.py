@@ -68,6 +68,9 @@ _NOTED_ROWS = 20_000
 _CHANGED_ROWS = 500
 #: A round as short as this is the last one before the pause; so is one after this many.
 _ROUND_S, _ROUNDS_MAX = 1.0, 10
+#: The servers are not paused for a round that takes longer: clients of the libraries wait for 30 seconds, also for the new
+#: servers.
+_LAST_ROUND_S_MAX = 15.0
 #: How often a pause is confirmed, so that the servers go on waiting.
 _CONFIRM_S = 5.0
 
@@ -112,7 +115,7 @@ class OnlineTransfer:
         await self._rounds()
         await copy_records(source.store, source.shards, target.store, target.shards)
         contents = await self._compare()
-        await self._rounds()
+        self._refuse_long_pause(await self._rounds())
         await self._wait_for_jobs()
         began = time.monotonic()
         contents.calls = await self._switch_over()
@@ -259,14 +262,27 @@ class OnlineTransfer:
         mark = msgspec.structs.replace(self._mark, place=place, copied=copied)
         self._mark = await put_mark(self._target.store, mark)
 
-    async def _rounds(self) -> None:
-        """Copies what was changed, until a round takes no longer than the pause may."""
+    async def _rounds(self) -> float:
+        """Copies what was changed, until a round is short enough or there were many. Returns how long the last one took, in
+        seconds."""
+        lasted_s = 0.0
         with self._progress("copying changes", None) as advance:
             for _ in range(_ROUNDS_MAX):
                 began = time.monotonic()
                 advance(await self._round())
-                if time.monotonic() - began <= _ROUND_S:
+                lasted_s = time.monotonic() - began
+                if lasted_s <= _ROUND_S:
                     break
+        return lasted_s
+
+    def _refuse_long_pause(self, lasted_s: float) -> None:
+        """Raises TransferRefused if the servers would be paused for as long as the last round took, and that is too long."""
+        if lasted_s > _LAST_ROUND_S_MAX:
+            raise TransferRefused(
+                f"{self._target.place} takes changes no faster than the servers make them: copying the last ones took "
+                f"{lasted_s:.0f} s, and for so long the servers would be paused; they go on. Run the same command again when "
+                "less is changed, or give the target more capacity"
+            )
 
     async def _round(self) -> int:
         """Copies what was changed since the last round; returns how many timers that were."""

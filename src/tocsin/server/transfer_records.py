@@ -12,6 +12,7 @@ from tocsin.administration import (
     CALENDARS,
     DESTINATION_PAUSES,
     FLOWS,
+    KEY_USES,
     NAMESPACES,
     SEAL_KEYS,
     SECRETS,
@@ -27,14 +28,14 @@ from tocsin.ports.records import Record, Records
 from tocsin.server.transfer_mark import TransferRefused
 from tocsin.server.transfer_rows import spread, with_ordered_flows
 from tocsin.statistics.records import MINUTES, OUTAGES, TEN_MINUTES
-from tocsin.timers.engine.tenures import TENURES, Tenure
+from tocsin.timers.engine.tenures import MONITORS, TENURES, Tenure
 from tocsin.timers.jobs import JOBS
-from tocsin.timers.monitor_records import MONITOR_TOKENS, MONITORS
+from tocsin.timers.monitor_records import MONITOR_TOKENS
 
 #: Every kind of record but that of transfers.
 RECORD_KINDS = (
-    NAMESPACES, FLOWS, CALENDARS, DESTINATION_PAUSES, API_KEYS, TENANT_LABELS, SECRETS, SIGN_INS, AUDIT, JOBS,
-    SEAL_KEYS, MINUTES, TEN_MINUTES, OUTAGES, MONITORS, MONITOR_TOKENS, TENURES,
+    NAMESPACES, FLOWS, CALENDARS, DESTINATION_PAUSES, API_KEYS, KEY_USES, TENANT_LABELS, SECRETS, SEAL_KEYS, SIGN_INS, AUDIT,
+    JOBS, MINUTES, TEN_MINUTES, OUTAGES, MONITORS, MONITOR_TOKENS, TENURES,
 )  # fmt: skip
 #: Kinds whose versions clients see and name in conditions: they stay as they are. The others begin at 1.
 _VERSIONED = (NAMESPACES, FLOWS, CALENDARS)

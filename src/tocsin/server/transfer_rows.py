@@ -17,6 +17,7 @@ from tocsin.model.ids import namespace_hash, shard_of
 from tocsin.model.namespace import Namespace
 from tocsin.ports.records import Records
 from tocsin.ports.store import (
+    EVENTS_SUFFIX,
     KEY_MAX,
     KEY_MIN,
     NOTIFICATIONS_SUFFIX,
@@ -57,6 +58,7 @@ class Contents:
     timers: int = 0
     schedules: int = 0
     notifications: int = 0
+    events: int = 0
     history: int = 0
     runs: int = 0
     failures: int = 0
@@ -67,7 +69,8 @@ class Contents:
     @property
     def rows(self) -> int:
         """All rows."""
-        return self.timers + self.schedules + self.notifications + self.history + self.runs + self.failures
+        live = self.timers + self.schedules + self.notifications + self.events
+        return live + self.history + self.runs + self.failures
 
     def add(self, row: Row) -> None:
         """Counts a row."""
@@ -83,6 +86,8 @@ class Contents:
             self.schedules += 1
         elif row.namespace.endswith(NOTIFICATIONS_SUFFIX):
             self.notifications += 1
+        elif row.namespace.endswith(EVENTS_SUFFIX):
+            self.events += 1
         else:
             self.timers += 1
 
@@ -222,13 +227,17 @@ class RowWriter:
     def __init__(self, target: Store, epochs: Mapping[int, int], owner: bytes, placement: Placement) -> None:
         self._target, self._epochs, self._owner, self._placement = target, epochs, owner, placement
         limits = target.capabilities
+        self._together = limits.shards_together
+        # Of a transaction: of all shards together, or of each.
         self._rows_max = min(_BATCH_ROWS, limits.batch_rows_max or _BATCH_ROWS)
         self._bytes_max = min(_BATCH_BYTES, limits.batch_bytes_max or _BATCH_BYTES)
         self._timer_rows_max = self._rows_max if limits.batch_rows_max is None else _TIMER_ROWS_MAX
         self._batches: dict[int, ShardBatch] = {}
         self._rows_of: Counter[bytes] = Counter()
         self._live: set[bytes] = set()
-        self._rows = self._bytes = 0
+        # What is in the batches, by shard if each has a transaction of its own, and in all of them.
+        self._rows, self._bytes = Counter[int](), Counter[int]()
+        self._all_rows = self._all_bytes = 0
 
     async def write(self, source: Store, shard_id: int, rows: Sequence[Row]) -> None:
         """Writes rows of a shard of the source; `flush` makes them durable. A run is placed by its timer."""
@@ -283,15 +292,20 @@ class RowWriter:
 
     async def _batch(self, shard_id: int, uuid: bytes, size: int) -> ShardBatch:
         """The batch of a shard with room for another row of a uuid."""
+        place = 0 if self._together else shard_id
         if (
-            self._rows >= self._rows_max
-            or (self._rows and self._bytes + size > self._bytes_max)
+            self._rows[place] >= self._rows_max
+            or self._all_rows >= _BATCH_ROWS
+            or (self._rows[place] and self._bytes[place] + size > self._bytes_max)
+            or (self._all_rows and self._all_bytes + size > _BATCH_BYTES)
             or self._rows_of[uuid] >= self._timer_rows_max
         ):
             await self.flush()
         self._rows_of[uuid] += 1
-        self._rows += 1
-        self._bytes += size
+        self._rows[place] += 1
+        self._bytes[place] += size
+        self._all_rows += 1
+        self._all_bytes += size
         batch = self._batches.get(shard_id)
         if batch is None:
             batch = self._batches[shard_id] = ShardBatch(shard_id, self._epochs[shard_id], self._owner)
@@ -313,7 +327,10 @@ class RowWriter:
     async def flush(self) -> None:
         """Makes everything durable that was written. Raises TransferRefused for a row that the target can't hold, and if the
         target's shards are another's."""
-        batches, self._batches, self._rows, self._bytes = [*self._batches.values()], {}, 0, 0
+        batches, self._batches = [*self._batches.values()], {}
+        self._rows.clear()
+        self._bytes.clear()
+        self._all_rows = self._all_bytes = 0
         self._rows_of.clear()
         self._live.clear()
         if not batches:

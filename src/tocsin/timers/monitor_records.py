@@ -12,8 +12,9 @@ import msgspec
 from tocsin.administration import delete_all, encoded, every
 from tocsin.model.timer import UNUSABLE
 from tocsin.ports.records import RECORD_KEY_END, Record, Records
+from tocsin.timers.engine.tenures import MONITORS
 
-MONITORS, MONITOR_TOKENS = "monitor", "monitor_token"
+MONITOR_TOKENS = "monitor_token"
 #: Sorts after every character of a monitor's id.
 _ID_END = "\x7f"
 

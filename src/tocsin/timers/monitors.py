@@ -28,7 +28,7 @@ from tocsin.model.errors import (
     TocsinError,
     Unavailable,
 )
-from tocsin.model.ids import monitor_uuid
+from tocsin.model.ids import monitor_uuid, schedule_uuid
 from tocsin.model.monitor import (
     PERIODS_MAX,
     Monitor,
@@ -38,6 +38,7 @@ from tocsin.model.monitor import (
     MonitorStatus,
     PauseMonitor,
     Ping,
+    PingEvent,
     PutMonitor,
     ResumeMonitor,
     RotateToken,
@@ -54,6 +55,7 @@ from tocsin.model.timer import Status, Timer
 from tocsin.ports.records import RECORD_KEY_END
 from tocsin.ports.seals import sealer
 from tocsin.ports.store import GENERATION_BYTES
+from tocsin.timers.engine.monitoring import change
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.listing import LIST_READS_MAX, Scope, TimerView
 from tocsin.timers.monitor_records import (
@@ -132,18 +134,29 @@ class Monitors:
         self._lookups, self._lookups_waiting = asyncio.Semaphore(_LOOKUPS_MAX), 0
 
     async def put(
-        self, timer: Timer, definition: MonitorDefinition, *, expected_version: int | None = None
+        self,
+        timer: Timer,
+        definition: MonitorDefinition,
+        *,
+        expected_version: int | None = None,
+        dry_run: bool = False,
     ) -> MonitorView:
         """Stores a validated monitor, whose id is the timer's; it is durable when this returns. A monitor of that id keeps
-        its state and its token. `[redacted]` in hooks stands for the secrets of the stored monitor. Raises VersionConflict,
-        InvalidInput, QuotaExceeded."""
+        its state and its token. `[redacted]` in hooks stands for the secrets of the stored monitor. The schedule that it
+        watches must be there; a monitor of one gets no token that anybody is shown. With `dry_run`, returns what the monitor
+        would be by what is stored now, and writes nothing. Raises VersionConflict, InvalidInput, QuotaExceeded."""
         namespace, monitor_id = timer.namespace, timer.id
         await self._timers.namespaces.ensure_known(namespace)
-        self._timers.quotas.check_create(timer)
+        if not dry_run:
+            self._timers.quotas.check_create(timer)
         seal_timer(timer, sealer(self._timers.seals, namespace))
+        if definition.schedule is not None:
+            await self._check_schedule(namespace, definition.schedule)
         stored = await self._stored(namespace, monitor_id)
         if withholds(timer):
             take_secrets(timer, None if stored is None else stored.timer)
+        if dry_run:
+            return self._tried(timer, definition, PutMonitor(expected_version), stored)
         if stored is not None:
             timer.monitor = Monitor(definition, MonitorState(""))
             try:
@@ -164,7 +177,7 @@ class Monitors:
         # A delete of the one before may have removed the record meanwhile. The token must be shown, even if this fails.
         with contextlib.suppress(Unavailable):
             await self._read(list_monitor(self._store, namespace, monitor_id))
-        return msgspec.structs.replace(view, token=token, created=True)
+        return msgspec.structs.replace(view, token=None if definition.schedule else token, created=True)
 
     async def get(self, namespace: str, monitor_id: str) -> MonitorView:
         """The monitor, as it was written last: the last pings of a period may be in its owner's memory alone."""
@@ -210,6 +223,23 @@ class Monitors:
     def remembers(self, token: str) -> bool:
         """Whether a ping by this token needs no look-up."""
         return hash_token(token) in self._places
+
+    def take_further(self, token: str) -> bool:
+        """Takes a success by a token that was good before, if it only repeats what is known, and this node owns the monitor's
+        shard; whether it has. Anything else is `ping_by_token`'s."""
+        hashed = hash_token(token)
+        place = self._places.get(hashed)
+        if place is None:
+            return False
+        try:
+            uuid = monitor_uuid(place.namespace, place.id)
+            shard_id = self._timers.namespaces.shard_of(place.namespace, uuid)
+        except (NamespaceNotFound, Unavailable):
+            return False
+        taken = self._timers.take_ping(shard_id, uuid, Ping(PingEvent.SUCCESS, hashed))
+        if taken:
+            self._places.move_to_end(hashed)
+        return taken
 
     async def ping_by_token(self, token: str, ping: Ping) -> MonitorView:
         """The same for whoever has the token. Raises MonitorNotFound, always with the same text, and Overloaded."""
@@ -278,6 +308,30 @@ class Monitors:
 
     # ------------------------------------------------------------------ inside
 
+    def _tried(
+        self, timer: Timer, definition: MonitorDefinition, asked: PutMonitor, stored: MonitorView | None
+    ) -> MonitorView:
+        """The monitor as the put would leave it. Raises what would refuse it."""
+        uuid = monitor_uuid(timer.namespace, timer.id)
+        timer.monitor = Monitor(definition, MonitorState(hash_token(new_token())))
+        found = change(asked, None if stored is None else stored.timer, timer, self._timers.now_us())
+        if isinstance(found, TocsinError):
+            raise found
+        would_be = found if isinstance(found, Timer) else found.timer
+        assert would_be.monitor is not None
+        shard_id = self._timers.namespaces.shard_of(timer.namespace, uuid)
+        return MonitorView(
+            would_be, would_be.monitor, uuid, shard_id, created=stored is None, unchanged=would_be is found
+        )
+
+    async def _check_schedule(self, namespace: str, schedule_id: str) -> None:
+        """Raises InvalidInput for a schedule that is not there: its monitor would never be late."""
+        view = await self._timers.get_by_uuid(namespace, schedule_uuid(namespace, schedule_id))
+        if view is None or view.timer.schedule is None or view.timer.status is not Status.PENDING:
+            raise InvalidInput(
+                FieldError("schedule", "names no schedule of the namespace that still fires; create it first")
+            )
+
     async def _views(self, keys: builtins.list[str]) -> builtins.list[MonitorView]:
         by_namespace: dict[str, list[str]] = {}
         for place in map(place_of, keys):
@@ -306,13 +360,13 @@ class Monitors:
         return None if view is None else _viewed(view)
 
     async def _change(
-        self, namespace: str, monitor_id: str, change: MonitorChange, timer: Timer | None = None
+        self, namespace: str, monitor_id: str, asked: MonitorChange, timer: Timer | None = None
     ) -> MonitorView:
         uuid = monitor_uuid(namespace, monitor_id)
         shard_id = await self._timers.shard_of(namespace, uuid)
         try:
             view = await self._timers.write(
-                shard_id, WriteOp(OpKind.SCHEDULE, uuid, namespace, timer=timer, change=change)
+                shard_id, WriteOp(OpKind.SCHEDULE, uuid, namespace, timer=timer, change=asked)
             )
         except MonitorNotFound:
             raise _not_found(namespace, monitor_id) from None
@@ -322,12 +376,12 @@ class Monitors:
         return found
 
     async def _change_with(
-        self, hashed: str, namespace: str, monitor_id: str, change: MonitorChange, timer: Timer | None = None
+        self, hashed: str, namespace: str, monitor_id: str, asked: MonitorChange, timer: Timer | None = None
     ) -> MonitorView:
         """The same of a change that brings the token with this hash, whose records must be there before."""
         await self._read(add_monitor(self._store, namespace, monitor_id, hashed))
         try:
-            return await self._change(namespace, monitor_id, change, timer)
+            return await self._change(namespace, monitor_id, asked, timer)
         except TocsinError as error:
             if isinstance(error, NOT_DONE) or not isinstance(error, (Unavailable, StoreError)):
                 # Certainly refused. What can't be removed again is a hint to nothing.
@@ -360,6 +414,8 @@ def unreported(monitor: Monitor, now_us: int) -> builtins.list[Period]:
     definition, state = monitor.definition, monitor.state
     if state.status is not MonitorStatus.LATE or state.expected is None or state.deadline is None:
         return []
+    if definition.schedule is not None:
+        return [Period(state.expected, state.deadline, PeriodStatus.LATE, started_at=state.started)]
     rule = definition.recurrence(state.expected)
     passed = rule.count(state.expected, now_us - definition.grace_us, PERIODS_MAX)
     how = PeriodStatus.MISSED if passed else PeriodStatus.LATE

@@ -24,6 +24,7 @@ from tocsin.model.errors import (
 )
 from tocsin.model.explanation import Explanation
 from tocsin.model.ids import timer_uuid
+from tocsin.model.monitor import Ping
 from tocsin.model.packed import NewTimer, PackedTimer
 from tocsin.model.run import Run
 from tocsin.model.sealed import changes_sealed
@@ -429,6 +430,10 @@ class TimerService:
         written: Awaited[TimerView | None] = Awaited()
         self._writes.submit(shard_id, op, written)
         return await written
+
+    def take_ping(self, shard_id: int, uuid: bytes, ping: Ping) -> bool:
+        """Takes a ping of a monitor at once, if this node owns its shard and need not write it; whether it has."""
+        return self._writes.take_ping(shard_id, uuid, ping)
 
     def accept(self, write: Write, epoch: int | None, completion: WriteCompletion) -> None:
         """Takes another node's write, or one that waited until this node owned its shard, in this epoch if one is given.

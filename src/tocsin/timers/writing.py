@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from tocsin.model.condition import Condition
 from tocsin.model.errors import Overloaded, RequestExpired, ShardMoved, TocsinError
+from tocsin.model.monitor import Ping
 from tocsin.model.packed import NewTimer, PackedTimer
 from tocsin.model.timer import Timer
 from tocsin.ports.completion import Completion
@@ -53,6 +54,12 @@ class Writes:
         except ShardMoved as error:
             creates.deadline_us = boot_us + limits.write_timeout_us
             creates.refuse(error)
+
+    def take_ping(self, shard_id: int, uuid: bytes, ping: Ping) -> bool:
+        """Takes a monitor's ping in memory, if its shard is this node's and it need not be written; whether it has."""
+        if not self._in_touch(self._context.clock.boottime_us()):
+            return False
+        return self._supervisor.shards[shard_id].take_ping(uuid, ping)
 
     def _in_touch(self, boot_us: int) -> bool:
         return not self._shared or self._supervisor.lease.in_touch(boot_us)

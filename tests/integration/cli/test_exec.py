@@ -157,6 +157,25 @@ def test_control_c_reaches_the_command_once(url: str) -> None:
     os.close(terminal)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="others do not tell who has sent a signal")
+def test_what_is_sent_to_us_alone_on_a_terminal_reaches_the_command(url: str) -> None:
+    """The terminal has sent nothing to the command."""
+    control, terminal = os.openpty()
+
+    def own_terminal() -> None:
+        os.setsid()
+        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+    with begin(url, sys.executable, "-c", SIGNALS, stdin=terminal, preexec_fn=own_terminal) as process:
+        assert line(process) == "ready"
+        process.send_signal(signal.SIGINT)
+        assert line(process) == str(int(signal.SIGINT))
+        process.send_signal(signal.SIGQUIT)
+        assert process.wait(PATIENCE_S) == 128 + signal.SIGQUIT
+    os.close(control)
+    os.close(terminal)
+
+
 def test_a_command_inherits_mask_files_and_ignored_signals(url: str, tmp_path: Path) -> None:
     """As if it were run by whoever runs us: under nohup, with a lock that is held by an open file."""
     lock = os.open(tmp_path / "lock", os.O_CREAT | os.O_RDWR)
@@ -183,7 +202,8 @@ def test_a_server_that_is_away_changes_nothing() -> None:
     assert "Traceback" not in err
 
 
-def test_whoever_stops_us_during_the_last_ping_gets_the_commands_result() -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_whoever_stops_us_during_the_last_ping_gets_the_commands_result(number: int) -> None:
     """A server that accepts connections and never answers; the command has ended."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/ping/token"
@@ -192,7 +212,7 @@ def test_whoever_stops_us_during_the_last_ping_gets_the_commands_result() -> Non
             start, _ = silent.accept()
             start.close()
             last, _ = silent.accept()
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(number)
             assert process.wait(PATIENCE_S) == 5
             last.close()
 

@@ -103,3 +103,26 @@ async def test_the_list_has_tabs_and_a_panel_and_monitors_are_paused_and_deleted
     assert (await browser.post("/monitors/delete", name)).status_code == 303
     assert "/monitors/default/a" not in (await browser.get("/monitors")).text
     assert (await browser.get("/monitors/default/a")).status_code == 404
+
+
+async def test_a_monitor_of_a_schedule_is_made_without_a_url_and_links_to_it(node: Node) -> None:
+    browser = node.browser()
+    form = {"namespace": "default", "id": "of-report", "rule": "", "zone": "UTC", "schedule": "report", "grace": "10m"}
+    refused = await browser.post("/monitors/new", form)
+    assert (refused.status_code, "names no schedule of the namespace" in refused.text) == (400, True)
+    schedule = {"namespace": "default", "id": "report", "cron": "0 3 * * *", "callbackUrl": "http://127.0.0.1:1/"}
+    assert (await browser.client.post("/api/v1/schedules/create", json=schedule)).status_code == 200
+    both = await browser.post("/monitors/new", form | {"rule": "15m"})
+    assert (both.status_code, "leave one of them empty" in both.text) == (400, True)
+    created = await browser.post("/monitors/new", form)
+    assert (created.status_code, created.headers["location"]) == (303, "/monitors/default/of-report")
+    page = (await browser.get("/monitors/default/of-report")).text
+    assert 'href="/schedules/default/report"' in page
+    assert "Waits for the next occurrence" in page
+    for words in ("Ping it when the job ends", "Replace ping URL"):
+        assert words not in page, words
+    listed = (await browser.get("/monitors?peek=default/of-report")).text
+    assert "as schedule report fires" in listed
+    assert "tocsin exec" not in listed
+    edited = (await browser.get("/monitors/edit?namespace=default&id=of-report")).text
+    assert re.search(r'name="schedule"[^>]*value="report"|value="report"[^>]*name="schedule"', edited)

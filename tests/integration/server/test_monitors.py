@@ -158,3 +158,97 @@ async def test_deleted_monitor_leaves_nothing_and_versions_are_checked(tmp_path:
         assert made["created"]
         _, page = await api("monitors/history", **_NAME)
         assert page["periods"] == []
+
+
+async def test_monitor_of_a_schedule_needs_no_ping(tmp_path: Path) -> None:
+    inbox, job = Inbox(), Inbox(default=(500, b""))
+    async with serving(tmp_path, "--no-agent") as server, Receiver(inbox) as hook, Receiver(job) as called:
+        api = Api(server)
+        status, refused = await api("monitors/put", **_NAME, schedule="report")
+        assert (status, refused["errors"][0]["path"]) == (400, "schedule")
+        schedule = {"namespace": "default", "id": "report", "every": "1s", "callbackUrl": called.url}
+        status, answer = await api("schedules/create", **schedule, retryPolicy={"maxAttempts": 1})
+        assert status == 200, answer
+        made = await _put(api, schedule="report", grace="10s", onLate={"url": hook.url}, onRecovery={"url": hook.url})
+        assert made["created"]
+        assert "pingUrl" not in made
+        assert made["monitor"]["schedule"] == "report"
+        (call,) = await inbox.count(1)
+        assert (call.body["type"], call.body["period"]["state"]) == ("monitor.failed", "failed")
+        assert call.body["monitor"]["schedule"] == "report"
+        job.default = (200, b"")
+        assert (await inbox.count(2))[1].body["type"] == "monitor.recovered"
+        _, page = await api("monitors/history", **_NAME)
+        assert {"onTime", "failed"} <= {each["state"] for each in page["periods"]}
+        await api("schedules/delete", namespace="default", scheduleId="report")
+        status, _ = await api("monitors/ping", **_NAME, event="fail")
+        assert status == 200
+        _, answer = await api("monitors/get", **_NAME)
+        assert answer["monitor"]["state"] == "up"
+
+
+async def test_pings_are_answered_alike_whether_they_are_written_or_not(tmp_path: Path) -> None:
+    """The first one is written, those that follow are taken in memory, whatever else its connection sends."""
+    async with serving(tmp_path, "--no-agent") as server:
+        api = Api(server)
+        url = _at(server, (await _put(api, every="1h"))["pingUrl"])
+        path = url[url.index("/ping/") :].encode()
+        reader, writer = await asyncio.open_connection(*server.address())
+
+        async def sent(request: bytes) -> tuple[bytes, set[bytes], bytes]:
+            writer.write(request)
+            async with asyncio.timeout(PATIENCE_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+                body = b"" if request.startswith(b"HEAD") else await reader.readexactly(length)
+            status, *headers = head.split(b"\r\n")
+            return status, {each.split(b":")[0].lower() for each in headers if each}, body
+
+        host = b" HTTP/1.1\r\nhost: localhost\r\n"
+        ping = b"GET " + path + host + b"\r\n"
+        first = await sent(ping)
+        assert first[0] == b"HTTP/1.1 200 OK"
+        assert first[2] == b"OK\n"
+        for _ in range(3):
+            status, names, body = await sent(ping)
+            assert (status, body) == (first[0], first[2])
+            assert {b"content-type", b"cache-control", b"x-correlation-id"} <= names
+        for other in (
+            b"HEAD " + path + host + b"\r\n",
+            b"GET " + path + b"/start" + host + b"\r\n",
+            b"GET " + path + host + b"transfer-encoding: chunked\r\n\r\n3\r\nbad\r\n0\r\n\r\n",
+            b"POST " + path + host + b"content-length: 3\r\n\r\nbad",
+            ping,
+        ):
+            assert (await sent(other))[0] == b"HTTP/1.1 200 OK", other
+        writer.write(ping * 3)
+        for _ in range(3):
+            assert (await sent(b""))[2] == b"OK\n"
+        unknown = (b"B" if path.endswith(b"A") else b"A").join((path[:-1], b""))
+        assert (await sent(b"GET " + unknown + host + b"\r\n"))[0].startswith(b"HTTP/1.1 404")
+        await api("monitors/rotate", **_NAME)
+        assert (await sent(ping))[0].startswith(b"HTTP/1.1 404")
+        writer.close()
+        _, answer = await api("monitors/get", **_NAME)
+        assert answer["monitor"]["state"] == "up"
+
+
+async def test_dry_run_shows_what_a_put_would_do_and_whether_a_secret_differs(tmp_path: Path) -> None:
+    async with serving(tmp_path, "--no-agent") as server:
+        api = Api(server)
+        hook = {"url": "http://127.0.0.1:1/", "headers": {"authorization": "Bearer one"}}
+        tried = await _put(api, every="1h", onLate=hook, dryRun=True)
+        assert (tried["created"], tried["monitor"]["version"], "pingUrl" in tried) == (True, 1, False)
+        assert (await api("monitors/get", **_NAME))[0] == 404
+        await _put(api, every="1h", onLate=hook)
+        versions = []
+        for secret in ("Bearer one", "[redacted]", "Bearer two"):
+            sent = hook | {"headers": {"authorization": secret}}
+            versions.append((await _put(api, every="1h", onLate=sent, dryRun=True))["monitor"]["version"])
+        assert versions == [1, 1, 2]
+        status, refused = await api("monitors/put", **_NAME, every="1h", expectedVersion=0, dryRun=True)
+        assert (status, refused["error"]) == (409, "VERSION_CONFLICT")
+        _, answer = await api("monitors/get", **_NAME)
+        assert answer["monitor"]["version"] == 1
+        _, trail = await api("audit/list")
+        assert repr(trail).count("monitor_changed") == 1

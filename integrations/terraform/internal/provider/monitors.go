@@ -23,7 +23,10 @@ func monitors() *kind {
 			"time_zone": filledText("The IANA time zone of `cron`. Default: `UTC`."),
 			"every": textOf(positiveDurations, "A report is expected so long after the last one; `1s` to `366d`, instead of "+
 				"`cron`."),
-			"grace":       textOfOr(positiveDurations, "5m", "How long after the expected instant a report may come; `1s` to `31d`."),
+			"schedule": text("The id of a schedule of the namespace that it watches, instead of `cron` or `every`: no ping is "+
+				"needed, and it is late when an occurrence has not ended `grace` after its instant."),
+			"grace": textOfOr(positiveDurations, "5m", "How long after the expected instant a report may come, or an occurrence "+
+				"end; `1s` to `31d`."),
 			"repeat":      textOf(positiveDurations, "While it is late, notify again so often; at least `1m`. Default: once."),
 			onLate:        hook("when it is late, and when its job reports a failure"),
 			"on_recovery": hook("when its job succeeds after it was late or had failed"),
@@ -42,7 +45,7 @@ func monitors() *kind {
 		},
 		validate: func(configured tree) map[string]string {
 			wrong := map[string]string{}
-			validateRhythm(configured, wrong)
+			validateRhythm(configured, wrong, "cron", "every", "schedule")
 			validateHooks(configured, wrong)
 			return wrong
 		},
@@ -74,6 +77,18 @@ func monitors() *kind {
 			}
 			return monitorShown(client.Monitors.Resume(ctx, key[0], key[1]))
 		},
+		tried: func(ctx context.Context, client *tocsin.Client, sent object) (int, error) {
+			wanted, err := sentAs[tocsin.PutMonitor](sent)
+			if err != nil {
+				return 0, err
+			}
+			wanted.DryRun = true
+			found, err := client.Monitors.Put(ctx, wanted)
+			if err != nil {
+				return 0, err
+			}
+			return found.Monitor.Version, nil
+		},
 	}
 }
 
@@ -102,8 +117,8 @@ func cron() schema.StringAttribute {
 }
 
 // validateRhythm reports what schedules and monitors may get wrong alike.
-func validateRhythm(configured tree, wrong map[string]string) {
-	exactlyOne(configured, wrong, "cron", "cron", "every")
+func validateRhythm(configured tree, wrong map[string]string, rhythms ...string) {
+	exactlyOne(configured, wrong, "cron", rhythms...)
 	if configured["cron"] == nil && configured["time_zone"] != nil {
 		wrong["time_zone"] = "is that of cron, which is not given; leave it out"
 	}

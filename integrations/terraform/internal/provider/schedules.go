@@ -145,7 +145,7 @@ func filledText(description string) schema.StringAttribute {
 
 func validateSchedule(configured tree) map[string]string {
 	wrong := map[string]string{}
-	validateRhythm(configured, wrong)
+	validateRhythm(configured, wrong, "cron", "every")
 	exactlyOne(configured, wrong, "callback_url", "callback_url", "secret_callback_url")
 	if configured["payload"] != nil && configured["body"] != nil && isKnown(configured) {
 		wrong["payload"] = "is sent in the envelope, which body replaces; give one of payload and body"

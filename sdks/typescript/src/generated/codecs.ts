@@ -18,6 +18,7 @@ import type {
   CalendarSummary,
   CallbackBatch,
   CallbackBatchAnswer,
+  ChangeInbox,
   Cluster,
   CreatedKey,
   CreateJob,
@@ -27,8 +28,11 @@ import type {
   CreateTimer,
   DateRange,
   DateRangeAnswer,
+  DeadRow,
+  DeadRowPage,
   Debounced,
   DeleteCalendar,
+  DeletedRows,
   DeleteFlow,
   DeleteMonitor,
   DeleteNamespace,
@@ -77,6 +81,7 @@ import type {
   ListFailureMembers,
   ListFailures,
   ListFlows,
+  ListInbox,
   ListJobs,
   ListMonitors,
   ListSchedules,
@@ -111,6 +116,7 @@ import type {
   QuotasAnswer,
   RawBody,
   RawBodyAnswer,
+  ReplayedRows,
   ReplaySchedule,
   ReplayTimers,
   RequestLine,
@@ -217,6 +223,16 @@ const ofCreateKey: Converters<CreateKey> = {
 /** What is sent; members that are undefined stay out. */
 export function encodeCreateKey(source: CreateKey): Sent {
   return encode(source, ofCreateKey);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeChangeInbox(source: ChangeInbox): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeListInbox(source: ListInbox): Sent {
+  return encode(source);
 }
 
 /** What is sent; members that are undefined stay out. */
@@ -734,6 +750,10 @@ export interface Answers {
   DestinationList: DestinationList;
   Destination: Destination;
   DestinationOnNode: DestinationOnNode;
+  DeadRowPage: DeadRowPage;
+  DeadRow: DeadRow;
+  ReplayedRows: ReplayedRows;
+  DeletedRows: DeletedRows;
   CreatedKey: CreatedKey;
   KeyList: KeyList;
   ShownKey: ShownKey;
@@ -995,6 +1015,22 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   DestinationOnNode: {
     required: ["node", "inFlight", "limit", "waiting", "attempts", "failures", "breaker"],
+    nested: [],
+  },
+  DeadRowPage: {
+    required: ["rows"],
+    nested: [["rows", "DeadRow", true]],
+  },
+  DeadRow: {
+    required: ["id", "namespace", "timerId", "createdAt", "deadReason"],
+    nested: [],
+  },
+  ReplayedRows: {
+    required: ["replayed", "more"],
+    nested: [],
+  },
+  DeletedRows: {
+    required: ["deleted", "more"],
     nested: [],
   },
   CreatedKey: {

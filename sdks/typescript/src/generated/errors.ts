@@ -90,7 +90,10 @@ export class ScheduleNotFound extends NotFound {
   }
 }
 
-/** ROUTE_NOT_FOUND: No operation has this path, or the service agent is disabled on this server. */
+/**
+ * ROUTE_NOT_FOUND: No operation has this path, or this server has no service agent or no inbox, of which the
+ * operation is.
+ */
 export class RouteNotFound extends NotFound {
   static {
     RouteNotFound.prototype.name = "RouteNotFound";
@@ -390,6 +393,16 @@ export class NoRoomForBody extends Unavailable {
   }
 }
 
+/**
+ * INBOX_UNAVAILABLE: The inbox's database can't be asked, lacks the table, or did not answer in time. A replay
+ * or deletion may have been done in part.
+ */
+export class InboxUnavailable extends Unavailable {
+  static {
+    InboxUnavailable.prototype.name = "InboxUnavailable";
+  }
+}
+
 /** NOT_READY: /readyz only: the node should receive no traffic now. errors lists the reasons. */
 export class NotReady extends Unavailable {
   static {
@@ -482,6 +495,7 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   SHARD_UNAVAILABLE: ShardUnavailable,
   REQUEST_EXPIRED: RequestExpired,
   NO_ROOM_FOR_BODY: NoRoomForBody,
+  INBOX_UNAVAILABLE: InboxUnavailable,
   NOT_READY: NotReady,
   STORE_FAILURE: StoreFailure,
   BROKER_UNAVAILABLE: BrokerUnavailable,

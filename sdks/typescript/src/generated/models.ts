@@ -4,7 +4,7 @@
 import type { DurationLike, Instant, InstantLike, Open } from "../values.js";
 
 /** The action that an entry records. */
-export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "calendar_changed" | "calendar_deleted" | "monitor_changed" | "monitor_paused" | "monitor_resumed" | "monitor_rotated" | "monitor_deleted" | "destination_changed" | "job_created" | "job_changed" | "job_ended" | "inbox_opened" | "timer_created" | "timers_canceled" | "timers_replayed" | "schedule_created" | "schedule_deleted";
+export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "calendar_changed" | "calendar_deleted" | "monitor_changed" | "monitor_paused" | "monitor_resumed" | "monitor_rotated" | "monitor_deleted" | "destination_changed" | "job_created" | "job_changed" | "job_ended" | "inbox_opened" | "inbox_replayed" | "inbox_deleted" | "timer_created" | "timers_canceled" | "timers_replayed" | "schedule_created" | "schedule_deleted";
 
 /** Where a change came from. */
 export type AuditSource = "api" | "pages" | "cli" | "mcp" | "inbox";
@@ -845,6 +845,12 @@ export interface CreateNamespace {
    * timer by timer.
    */
   readonly callbackBatch?: CallbackBatch | undefined;
+  /**
+   * Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+   * `shop.events.timer.failed`, with JetStream’s acknowledgement. The setting `nats_targets` has to list the
+   * subject for the namespace. Events without a sink are not kept.
+   */
+  readonly eventSink?: string | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | undefined;
   /** Who is notified when it has succeeded. */
@@ -858,7 +864,7 @@ export interface CreateNamespace {
   readonly onMissed?: Hook | undefined;
   /** Who is notified when the schedule has paused itself after failures in a row. */
   readonly onPaused?: Hook | undefined;
-  /** Who is notified when it is late, and when its job reports a failure. */
+  /** Who is notified when it is late, and when its job reports a failure, or an occurrence fails. */
   readonly onLate?: Hook | undefined;
   /** Secret that signs its callbacks (Standard Webhooks): whsec_ and base64. */
   readonly secret?: string | undefined;
@@ -902,7 +908,7 @@ export interface FlowRate {
 export interface Quotas {
   /** Its timers that may be pending at once; not schedules. */
   readonly pending?: number | null | undefined;
-  /** Timers and schedules that may be created in it in a second, with one second's worth at once. */
+  /** Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once. */
   readonly createsPerSecond?: number | null | undefined;
   /** Bytes that the payload or the raw body of one timer or schedule may have. */
   readonly payloadBytes?: number | null | undefined;
@@ -924,8 +930,8 @@ export interface GetNamespace {
 
 /**
  * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers, schedules and monitors
- * without their own for the same event; null removes one, and null removes `managedBy`, `limits` and
- * `callbackBatch`, which are otherwise replaced as a whole.
+ * without their own for the same event; null removes one, and null removes `managedBy`, `limits`,
+ * `callbackBatch` and `eventSink`, which are otherwise replaced as a whole.
  */
 export interface UpdateNamespace {
   /** The namespace's name. */
@@ -954,6 +960,12 @@ export interface UpdateNamespace {
    * timer by timer.
    */
   readonly callbackBatch?: CallbackBatch | null | undefined;
+  /**
+   * Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+   * `shop.events.timer.failed`, with JetStream’s acknowledgement. The setting `nats_targets` has to list the
+   * subject for the namespace. Events without a sink are not kept.
+   */
+  readonly eventSink?: string | null | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | null | undefined;
   /** Who is notified when it has succeeded. */
@@ -967,7 +979,7 @@ export interface UpdateNamespace {
   readonly onMissed?: Hook | null | undefined;
   /** Who is notified when the schedule has paused itself after failures in a row. */
   readonly onPaused?: Hook | null | undefined;
-  /** Who is notified when it is late, and when its job reports a failure. */
+  /** Who is notified when it is late, and when its job reports a failure, or an occurrence fails. */
   readonly onLate?: Hook | null | undefined;
   /** The declaration that it comes from, such as the name of a repository. */
   readonly managedBy?: string | null | undefined;
@@ -1132,8 +1144,8 @@ export interface DeleteCalendar {
 }
 
 /**
- * A monitor with all its fields; send exactly one of `cron` and `every`. Without `managedBy` an existing monitor
- * keeps it.
+ * A monitor with all its fields; send exactly one of `cron`, `every` and `schedule`. Without `managedBy` an
+ * existing monitor keeps it.
  */
 export interface PutMonitor {
   /** The namespace's name. */
@@ -1149,11 +1161,17 @@ export interface PutMonitor {
   readonly timeZone?: string | undefined;
   /** A report is expected so long after the last one; 1s to 366d, instead of cron. */
   readonly every?: DurationLike | undefined;
-  /** How long after the expected instant a report may come. Default 5m; 1s to 31d. */
+  /**
+   * The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping, and is late
+   * when an occurrence has not ended grace after its instant. It expects nothing while the schedule is paused, or
+   * after its end.
+   */
+  readonly schedule?: string | undefined;
+  /** How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d. */
   readonly grace?: DurationLike | undefined;
   /** While it is late, notify again so often; at least 1m. Default: once. */
   readonly repeat?: DurationLike | undefined;
-  /** Who is notified when it is late, and when its job reports a failure. */
+  /** Who is notified when it is late, and when its job reports a failure, or an occurrence fails. */
   readonly onLate?: Hook | undefined;
   /** Who is notified when its job succeeds after it was late or had failed. */
   readonly onRecovery?: Hook | undefined;
@@ -1165,6 +1183,8 @@ export interface PutMonitor {
   readonly managedBy?: string | undefined;
   /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
   readonly expectedVersion?: number | undefined;
+  /** Writes nothing: the response shows what would be written. Default false. */
+  readonly dryRun?: boolean | undefined;
 }
 
 /** Identifies a monitor. */
@@ -1241,6 +1261,26 @@ export interface DestinationName {
   readonly destination: string;
 }
 
+/** Which dead rows to list. */
+export interface ListInbox {
+  /** The namespace's name. */
+  readonly namespace?: string | undefined;
+  /** Maximum number of rows on the page. Default 100. */
+  readonly limit?: number | undefined;
+  /** `nextCursor` of the previous page. */
+  readonly cursor?: string | undefined;
+}
+
+/** Which dead rows are meant: those with these ids, those of a namespace, or all. */
+export interface ChangeInbox {
+  /** The id of each, up to 1,000. */
+  readonly ids?: readonly string[] | undefined;
+  /** The namespace's name. */
+  readonly namespace?: string | undefined;
+  /** With `true` and no other field: all dead rows. */
+  readonly all?: boolean | undefined;
+}
+
 /**
  * An API key to create. Without `namespaces` and `tenants` it has access to all of them, which only an unlimited
  * key can grant.
@@ -1256,6 +1296,17 @@ export interface CreateKey {
   readonly tenants?: readonly string[] | undefined;
   /** When the key expires; without it, never. */
   readonly expiresAt?: InstantLike | undefined;
+  /**
+   * Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+   * service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read
+   * may use.
+   */
+  readonly operations?: readonly string[] | undefined;
+  /**
+   * Limits the key to requests from these addresses and networks. The client's address counts, which behind a
+   * proxy the setting `trusted_proxies` finds.
+   */
+  readonly sources?: readonly string[] | undefined;
 }
 
 /** The key to revoke. */
@@ -2031,6 +2082,12 @@ export interface Namespace {
    * timer by timer.
    */
   callbackBatch?: CallbackBatchAnswer;
+  /**
+   * Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+   * `shop.events.timer.failed`, with JetStream’s acknowledgement. The setting `nats_targets` has to list the
+   * subject for the namespace. Events without a sink are not kept.
+   */
+  eventSink?: string;
   /** Who is notified when it has failed, or expired. */
   onFailure?: HookAnswer;
   /** Who is notified when it has succeeded. */
@@ -2044,7 +2101,7 @@ export interface Namespace {
   onMissed?: HookAnswer;
   /** Who is notified when the schedule has paused itself after failures in a row. */
   onPaused?: HookAnswer;
-  /** Who is notified when it is late, and when its job reports a failure. */
+  /** Who is notified when it is late, and when its job reports a failure, or an occurrence fails. */
   onLate?: HookAnswer;
   /** The declaration that it comes from, such as the name of a repository. */
   managedBy?: string;
@@ -2073,7 +2130,7 @@ export interface FlowRateAnswer {
 export interface QuotasAnswer {
   /** Its timers that may be pending at once; not schedules. */
   pending?: number;
-  /** Timers and schedules that may be created in it in a second, with one second's worth at once. */
+  /** Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once. */
   createsPerSecond?: number;
   /** Bytes that the payload or the raw body of one timer or schedule may have. */
   payloadBytes?: number;
@@ -2217,7 +2274,7 @@ export interface CalendarSummary {
   managedBy?: string;
 }
 
-/** The monitor; with `pingUrl` if it was created. */
+/** The monitor; with `pingUrl` if it was created and takes pings. */
 export interface MonitorPut {
   monitor: Monitor;
   /** Whether there was none of this id. */
@@ -2232,11 +2289,11 @@ export interface Monitor {
   namespace: string;
   /** The monitor's id, unique among its namespace's monitors. */
   id: string;
-  /** How long after the expected instant a report may come. Default 5m; 1s to 31d. */
+  /** How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d. */
   grace: string;
   /** Labels to filter lists by. */
   tags: string[];
-  /** new (no report yet), up, late, failed or paused. */
+  /** new (no report yet, or no occurrence that has ended), up, late, failed or paused. */
   state: Open<MonitorState>;
   /** Since when it has this state. */
   since: string;
@@ -2257,9 +2314,15 @@ export interface Monitor {
   timeZone?: string;
   /** A report is expected so long after the last one; 1s to 366d, instead of cron. */
   every?: string;
+  /**
+   * The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping, and is late
+   * when an occurrence has not ended grace after its instant. It expects nothing while the schedule is paused, or
+   * after its end.
+   */
+  schedule?: string;
   /** While it is late, notify again so often; at least 1m. Default: once. */
   repeat?: string;
-  /** Who is notified when it is late, and when its job reports a failure. */
+  /** Who is notified when it is late, and when its job reports a failure, or an occurrence fails. */
   onLate?: HookAnswer;
   /** Who is notified when its job succeeds after it was late or had failed. */
   onRecovery?: HookAnswer;
@@ -2324,7 +2387,7 @@ export interface MonitorPeriod {
   exitCode?: number;
   /** What it sent, without secrets. */
   body?: string;
-  /** Why it is excused, or was missed. */
+  /** Why it is excused, was missed, or has failed. */
   note?: string;
 }
 
@@ -2391,6 +2454,43 @@ export interface DestinationOnNode {
   nextProbeAt?: string;
 }
 
+/** A page of dead rows, the oldest first. */
+export interface DeadRowPage {
+  rows: DeadRow[];
+  /** The cursor of the next page; absent on the last page. */
+  nextCursor?: string;
+}
+
+/** A row that is refused for good, and waits for somebody to replay or delete it. */
+export interface DeadRow {
+  /** The row's id. */
+  id: string;
+  /** The namespace of the timer that it asks for. */
+  namespace: string;
+  /** That timer's id. */
+  timerId: string;
+  /** When the row was written. */
+  createdAt: Instant;
+  /** The error code, and why it was refused. */
+  deadReason: string;
+}
+
+/** What is tried again. */
+export interface ReplayedRows {
+  /** How many rows. */
+  replayed: number;
+  /** Whether there may be more: a request without ids changes 10,000 rows. Repeat it. */
+  more: boolean;
+}
+
+/** What was deleted. */
+export interface DeletedRows {
+  /** How many rows. */
+  deleted: number;
+  /** Whether there may be more: a request without ids changes 10,000 rows. Repeat it. */
+  more: boolean;
+}
+
 /** A new API key. Only this response contains the key itself. */
 export interface CreatedKey {
   /** The key's id, the part between its first two underscores. */
@@ -2409,6 +2509,19 @@ export interface CreatedKey {
   key: string;
   /** When the key expires; absent: never. */
   expiresAt?: Instant;
+  /**
+   * Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+   * service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read
+   * may use.
+   */
+  operations?: string[];
+  /**
+   * Limits the key to requests from these addresses and networks. The client's address counts, which behind a
+   * proxy the setting `trusted_proxies` finds.
+   */
+  sources?: string[];
+  /** When the key was used last, accurate to an hour; absent: it was not used yet. */
+  lastUsedAt?: string;
 }
 
 /** The API keys within the scope of the caller's key, oldest first, including expired ones. */
@@ -2432,6 +2545,19 @@ export interface ShownKey {
   createdAt: Instant;
   /** When the key expires; absent: never. */
   expiresAt?: Instant;
+  /**
+   * Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+   * service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read
+   * may use.
+   */
+  operations?: string[];
+  /**
+   * Limits the key to requests from these addresses and networks. The client's address counts, which behind a
+   * proxy the setting `trusted_proxies` finds.
+   */
+  sources?: string[];
+  /** When the key was used last, accurate to an hour; absent: it was not used yet. */
+  lastUsedAt?: string;
 }
 
 /** A page of the audit trail, newest first. */

@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from tocsin.cli.command import WrongUsage
 from tocsin.model.errors import FieldError, InvalidInput, TocsinError
 from tocsin.model.namespace import DEFAULT_NAMESPACE
+from tocsin.model.subjects import SubjectTargets
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.administration import NamespaceFields
@@ -66,8 +67,8 @@ class DeclaredSchedule(DefinitionFields[UnsetType], kw_only=True):
 
 
 class DeclaredMonitor(MonitorFields, kw_only=True):
-    """A monitor; it has exactly one of `cron` and `every`. What is absent has its default. The ping URL of a new one is no
-    part of a file: `tocsin monitors rotate` shows one."""
+    """A monitor; it has exactly one of `cron`, `every` and `schedule`. What is absent has its default. The ping URL of a new
+    one is no part of a file: `tocsin monitors rotate` shows one."""
 
     namespace: _OF_ENTRY | UnsetType = UNSET
     id: MonitorId
@@ -134,6 +135,15 @@ class Document(NamedTuple):
 ERRORS_SHOWN_MAX = 20
 #: Whatever a server may be set to accept; it refuses what it does not.
 _ANY_US = 2**62
+
+
+class _AnySubject(SubjectTargets):
+    """Which subjects a namespace may name is known to the server alone."""
+
+    def refusal(self, url: str, namespace: str) -> str | None:
+        return super().refusal(url, "")
+
+
 RULES = InputRules(
     InputLimits(
         payload_bytes_max=2**31,
@@ -148,6 +158,7 @@ RULES = InputRules(
     lambda url: None,
     headers_sent_max=2**31,
     header_bytes_sent_max=2**31,
+    subjects=_AnySubject(),
 )
 _LISTS: dict[str, type[msgspec.Struct]] = {
     "namespaces": DeclaredNamespace,

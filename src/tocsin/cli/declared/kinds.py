@@ -219,7 +219,7 @@ class Namespaces(Kind):
         self._parser = RequestParser(RULES)
 
     def wanted(self, sent: DeclaredNamespace) -> Fields:
-        settings = settings_in(sent, self._parser)
+        settings = settings_in(sent, sent.name, self._parser)
         namespace = Namespace(
             sent.name,
             sent.num_shards or 1,
@@ -234,6 +234,7 @@ class Namespaces(Kind):
             limits=settings.limits or None,
             quotas=NO_QUOTAS.changed(settings.quotas),
             callback_batch=settings.callback_batch or None,
+            event_sink=settings.event_sink or None,
         )
         fields = self._picked(_members(namespace_answer(namespace, 0)))
         absent = {"numShards": sent.num_shards, "retention": sent.retention, "paused": sent.paused}
@@ -474,8 +475,17 @@ class Monitors(Kind):
                 yield _stored((_decoded(shown["namespace"]), _decoded(shown["id"])), fields, shown)
 
     def is_unchanged(self, client: Client, entry: Entry, wanted: Fields, stored: Stored | None) -> bool:
-        # No response shows whether a hook's secret is still the same.
-        return stored is not None and not self.secrets(entry, wanted)
+        if stored is None or not self.secrets(entry, wanted):
+            return stored is not None
+        request = {name: entry.fields[name] for name in entry.fields if name != "paused"}
+        try:
+            tried = client.post("/monitors/put", request | {"namespace": entry.sent.namespace, "dryRun": True})
+        except ServerRefused as refusal:
+            if {path for path, _ in refusal.errors} == {"schedule"}:
+                # The file may declare the schedule that it is to watch.
+                return False
+            raise
+        return bool(tried["monitor"]["version"] == stored.version)
 
     @cached_property
     def _usual(self) -> Fields:

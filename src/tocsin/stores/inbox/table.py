@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from tocsin.ports.inbox import Backlog, DueRow, ListedRow, Outcome
+from tocsin.ports.inbox import Backlog, DeadRows, DueRow, ListedRow, Outcome
 from tocsin.sql.pool import Pool
 
 Statement = tuple[str, tuple[Any, ...]]
@@ -17,6 +17,8 @@ Rows = Sequence[Sequence[Any]]
 _CLOSE_TIMEOUT_S = 3.0
 #: Rows that are counted at most, which takes a tenth of a second.
 _COUNTED_MAX = 100_000
+#: Dead rows that are changed in one transaction.
+_CHANGED_AT_ONCE = 1_000
 _LISTED = "id, namespace, timer_id, created_at, dead_reason"
 
 
@@ -115,28 +117,54 @@ class SqlInboxTable(ABC):
         )
         return Backlog(int(waiting), int(dead), None if oldest_at is None else int(oldest_at))
 
-    async def rows(self, namespace: str | None, rows_max: int, *, dead: bool) -> list[ListedRow]:
+    async def rows(self, namespace: str | None, rows_max: int, *, dead: bool, after: str = "") -> list[ListedRow]:
         """The oldest rows."""
-        condition, values = _selected(namespace, dead=dead)
+        condition, values = _selected(namespace, dead=dead, after=after)
         found = await self._read(f"SELECT {_LISTED} FROM {self._name}{condition} ORDER BY id LIMIT {rows_max}", values)
         return [
             ListedRow(str(row[0]), str(row[1]), str(row[2]), int(row[3]), None if row[4] is None else str(row[4]))
             for row in found
         ]
 
-    async def revive(self, namespace: str | None, ids: Sequence[str]) -> int:
+    async def revive(self, wanted: DeadRows) -> int:
         """Has dead rows tried again."""
-        condition, values = _selected(namespace, dead=True)
-        if ids:
+        return await self._change(f"{self._update()} SET dead_reason = NULL, due_at = 0", wanted)
+
+    async def discard(self, wanted: DeadRows) -> int:
+        """Deletes dead rows."""
+        return await self._change(self._delete(), wanted)
+
+    async def _change(self, change: str, wanted: DeadRows) -> int:
+        """Makes this change to dead rows, by their ids: without these, a statement would wait in MySQL for rows that programs
+        write."""
+        condition, values = _selected(wanted.namespace, dead=True)
+        changed = 0
+        async for ids in self._batches(wanted):
             among, more = self._among(ids)
-            condition, values = f"{condition} AND {among}", (*values, *more)
-        update = self._update() if ids else f"UPDATE {self._name}"
-        (revived,) = await self._write([(f"{update} SET dead_reason = NULL, due_at = 0{condition}", values)])
-        return revived
+            (number,) = await self._write([(f"{change}{condition} AND {among}", (*values, *more))])
+            changed += number
+        return changed
+
+    async def _batches(self, wanted: DeadRows) -> AsyncIterator[Sequence[str]]:
+        """The ids, as many at once as are changed in a transaction."""
+        for first in range(0, len(wanted.ids), _CHANGED_AT_ONCE):
+            yield wanted.ids[first : first + _CHANGED_AT_ONCE]
+        left, last = 0 if wanted.ids else wanted.rows_max, ""
+        while left > 0:
+            rows_max = min(left, _CHANGED_AT_ONCE)
+            found = await self.rows(wanted.namespace, rows_max, dead=True, after=last)
+            if found:
+                yield [row.id for row in found]
+            if len(found) < rows_max:
+                return
+            left, last = left - len(found), found[-1].id
 
 
-def _selected(namespace: str | None, *, dead: bool) -> Statement:
-    conditions = ["dead_reason IS NOT NULL"] if dead else []
-    if namespace is not None:
-        conditions.append("namespace = ?")
-    return f" WHERE {' AND '.join(conditions)}" if conditions else "", () if namespace is None else (namespace,)
+def _selected(namespace: str | None, *, dead: bool, after: str = "") -> Statement:
+    """The condition for some rows."""
+    conditions, values = ["dead_reason IS NOT NULL"] if dead else [], []
+    for condition, value in (("namespace = ?", namespace), ("id > ?", after or None)):
+        if value is not None:
+            conditions.append(condition)
+            values.append(value)
+    return f" WHERE {' AND '.join(conditions)}" if conditions else "", tuple(values)

@@ -69,6 +69,7 @@ class Admission:
         self._limits = context.limits
         # Called when nothing waits any more at a place that is no destination.
         self._nothing_waits_at = left
+        #: Destinations in use, or in the last few minutes.
         self.destinations: dict[str, Destination] = {}
         #: Callbacks in flight.
         self.in_flight = 0
@@ -345,7 +346,8 @@ class Admission:
         deferred = self._deferred.get(shard)
         if deferred is None:
             deferred = self._deferred[shard] = Deferred()
-        queue = place.queues[shard, namespace] = Queue(shard, namespace, place, deferred)
+        queue = Queue(shard, namespace, place, deferred)
+        place.line_up((shard, namespace), queue)
         deferred.queues[queue] = None
         if isinstance(place, DestinationPath):
             place.destination.waiting_paths.setdefault(place)

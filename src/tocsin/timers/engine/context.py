@@ -42,6 +42,7 @@ from tocsin.timers.engine.monitored import MonitorsRemembered
 from tocsin.timers.engine.quota_accounts import QuotaAccount, open_account
 
 if TYPE_CHECKING:
+    from tocsin.timers.engine.rows import Row
     from tocsin.timers.engine.shard import Shard
 
 T = TypeVar("T")
@@ -80,6 +81,9 @@ class Context:
     calendars: dict[str, Calendars] = field(default_factory=dict)
     #: What has been used of quotas, by namespace; those without quotas have no account.
     quotas: dict[str, QuotaAccount] = field(default_factory=dict)
+    #: The namespaces with a sink, and its subject's URL; and what to call with a shard whose events may have changed.
+    sinks: dict[str, str] = field(default_factory=dict)
+    events_changed: Callable[[Shard], None] = field(default=lambda shard: None)
     #: Called when rules of flows, or namespaces, may have changed.
     rules_changed: Callable[[], None] = field(default=lambda: None)
     #: The names of the destinations that are paused, and what to call when these may have changed.
@@ -106,6 +110,8 @@ class Context:
     #: shard was lost.
     owned: Callable[[], Iterable[Shard]] = tuple
     outage: Callable[[int, int], None] = field(default=lambda from_us, until_us: None)
+    #: Has the schedule read that the monitor of a due, deferred row watches.
+    look: Callable[[Shard, Row], None] = field(default=lambda shard, row: None)
     #: How far the wall clock was set forward on purpose, in microseconds.
     moved_us: int = 0
     #: How many shards the node owns (at least 1), for each one's fair share of memory.
@@ -297,6 +303,10 @@ class Context:
             self.arcs.pop(namespace.name, None)
         self._learned_from[namespace.name] = number
         self.namespaces[namespace.name] = namespace
+        if namespace.event_sink is not None:
+            self.sinks[namespace.name] = namespace.event_sink
+        else:
+            self.sinks.pop(namespace.name, None)
         open_account(self.quotas, namespace)
 
     def _forget(self, name: str, number: int) -> None:
@@ -304,6 +314,7 @@ class Context:
         self.namespaces.pop(name, None)
         self.arcs.pop(name, None)
         self.quotas.pop(name, None)
+        self.sinks.pop(name, None)
 
     async def refresh_namespaces(self) -> None:
         """Returns after a read of the namespaces that began after the call. Concurrent callers share one read. Raises what

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from tocsin.model.batch import CallbackBatch
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import REFUSED, UNOPENED, Obstacle
@@ -45,8 +46,7 @@ class Dispatcher:
         self.waits_until_us: int | None = None
         self._paused: str | None = "starting"
         self._paused_at_us = 0
-        self._lease_until = 0
-        self._clock_base = 0
+        self._lease_until = self._clock_base = 0
 
     # ------------------------------------------------------------------ permission
 
@@ -76,11 +76,6 @@ class Dispatcher:
     def waiting(self) -> int:
         """Due timers deferred in memory until there is a slot. Some may have been changed since."""
         return self.admission.waiting
-
-    @property
-    def destinations(self) -> int:
-        """Destinations in use, or in the last few minutes."""
-        return len(self.admission.destinations)
 
     def pause(self, reason: str, detail: str = "") -> None:
         """Stops firing until `resume`."""
@@ -228,16 +223,16 @@ class Dispatcher:
         """Fires a due row, or defers it until there is a slot for it, or suspends it (rule 14)."""
         window = shard.window
         assert window is not None
-        timer, admission = row.timer, self.admission
-        if self.waits_until_us is not None and not self._ends_in_time(row):
-            window.defer()
-            return
-        if timer.schedule is not None and self._waits(shard, row, now):
+        timer = row.timer
+        stops = self.waits_until_us is not None and not self._ends_in_time(row)
+        if stops or (timer.schedule is not None and self._waits(shard, row, now)):
             window.defer()
             return
         if timer.monitor is not None:
             window.defer()
-            if not window.is_changing(row.key[1]):
+            if timer.monitor.definition.schedule is not None:
+                self.context.look(shard, row)
+            elif not window.is_changing(row.key[1]):
                 window.move_on(row)
                 shard.lane.schedule(shard, urgent=False)
             return
@@ -249,24 +244,19 @@ class Dispatcher:
         if timer.expire_after_us is not None and end_expired(self.context, shard, row, now):
             return
         flow = self.flows.of(timer.namespace, timer.flow_key, namespace)
+        rule, asked = batch_rule(timer, namespace, flow), True
         if flow is not None:
-            ordered = flow.rule.ordered
-            if flow.queues or (ordered and not self._is_in_order(shard, row, flow)) or not self.flows.is_open(flow):
-                row.let_at = HELD
-                (self._line_up if ordered else self._defer)(shard, row, flow)
+            # What finds no slot asks its flow when it gets one; but for the turn of an ordered key, which opens before.
+            asked = flow.rule.ordered or rule is not None or flow.rule.flow.paused
+            if flow.queues or not self._lets(shard, row, flow, asked=asked):
+                self._defer_to_flow(shard, row, flow)
                 return
-        rule = batch_rule(timer, namespace, flow)
-        if rule is not None and self.batches.join(shard, row, flow, rule, now):
-            return
-        path = admission.path(timer)
-        has_room = path.has_room
-        if has_room and admission.has_slot(timer.namespace):
-            self.batches.begin(shard, row, path, flow, rule, now)
-            return
-        if flow is not None and flow.rule.ordered:
-            # The others wait for it, as if it had begun.
-            shard.order.give_turn(row)
-        self._defer(shard, row, path, has_room=has_room)
+        self._begin_or_defer(shard, row, flow, rule, now, asked=asked, due=True)
+
+    def _defer_to_flow(self, shard: Shard, row: Row, flow: KeyState) -> None:
+        """Has a due row wait for its flow's key."""
+        row.let_at = HELD
+        (self._line_up if flow.rule.ordered else self._defer)(shard, row, flow)
 
     def _defer(self, shard: Shard, row: Row, place: Place, *, has_room: bool = False) -> None:
         """Has a due row wait at this place, or suspends it if there is no room for it. If the place `has_room`, the row's
@@ -278,11 +268,13 @@ class Dispatcher:
             self._suspend(shard, row, f"namespace:{row.timer.namespace}" if has_room else place.reason)
             self.admission.settle(place)
 
-    def _is_in_order(self, shard: Shard, row: Row, flow: KeyState) -> bool:
-        """Whether the order of its key, which is ordered, lets the row begin. If not, the key is served when that may have
-        changed."""
+    def _lets(self, shard: Shard, row: Row, flow: KeyState, *, in_turn: bool = False, asked: bool = True) -> bool:
+        """Whether the order of the flow's key and, if that is `asked`, its limits let the row begin. If not, the key is
+        served when that may have changed."""
         assert shard.window is not None
-        return shard.order.lets(row, shard.window, flow)
+        if flow.rule.ordered and not shard.order.lets(row, shard.window, flow):
+            return False
+        return not asked or self.flows.is_open(flow, in_turn=in_turn)
 
     def _line_up(self, shard: Shard, row: Row, flow: KeyState) -> None:
         """Has a due row of an ordered key wait there: in the store if earlier ones are stored, else in memory, if need be
@@ -421,10 +413,8 @@ class Dispatcher:
         namespace = self.context.namespaces.get(row.timer.namespace)
         if self._may_fire_still(shard, row, namespace, now):
             flow = self.flows.of(row.timer.namespace, row.timer.flow_key, namespace)
-            if flow is not None and (
-                (flow.rule.ordered and not self._is_in_order(shard, row, flow))
-                or not self.flows.is_open(flow, in_turn=in_turn)
-            ):
+            # Whoever serves a flow's key has asked it.
+            if not (flow is None or flow is place or self._lets(shard, row, flow, in_turn=in_turn)):
                 row.let_at = HELD
                 self.admission.defer(shard, row, flow)
                 if flow.rule.ordered:
@@ -433,15 +423,15 @@ class Dispatcher:
             else:
                 if row.let_at == HELD:
                     row.let_at = now
+                rule = batch_rule(row.timer, namespace, flow)
                 if isinstance(place, DestinationPath):
                     # Whoever serves a path has made sure that it and the namespace have a slot, or a batch has.
-                    rule = batch_rule(row.timer, namespace, flow)
                     if rule is None or not self.batches.join(shard, row, flow, rule, now):
                         self.batches.begin(shard, row, place, flow, rule, now, waited=True)
                     if flow is not None and flow.queues:
                         self.flows.wake(flow)
                     return True
-                done = self._begin_or_defer(shard, row, flow, now)
+                done = self._begin_or_defer(shard, row, flow, rule, now, asked=True, due=False)
         if isinstance(place, DestinationPath):
             self._bring_next(row, namespace)
         # The queue may have been the last one of its place.
@@ -479,19 +469,34 @@ class Dispatcher:
             # It may be known only because it was asked for.
             self.flows.settle(flow)
 
-    def _begin_or_defer(self, shard: Shard, row: Row, flow: KeyState | None, now: int) -> bool:
-        """Begins an attempt of a row that its flow lets pass, or defers it at its destination; False then."""
-        rule = batch_rule(row.timer, self.context.namespaces.get(row.timer.namespace), flow)
+    def _begin_or_defer(
+        self,
+        shard: Shard,
+        row: Row,
+        flow: KeyState | None,
+        rule: CallbackBatch | None,
+        now: int,
+        *,
+        asked: bool,
+        due: bool,
+    ) -> bool:
+        """Begins an attempt of a row, or defers it: at its destination or, if that has a slot, at its flow, if that was not
+        `asked` and is closed. False then. `due`: the row has waited nowhere yet."""
         if rule is not None and self.batches.join(shard, row, flow, rule, now):
             return True
-        path = self.admission.path(row.timer)
+        path, admission = self.admission.path(row.timer), self.admission
         has_room = path.has_room
-        if has_room and self.admission.has_slot(row.timer.namespace):
-            self.batches.begin(shard, row, path, flow, rule, now)
-            return True
+        if has_room and admission.has_slot(row.timer.namespace):
+            if flow is None or asked or self.flows.is_open(flow):
+                self.batches.begin(shard, row, path, flow, rule, now)
+                return True
+            self._defer_to_flow(shard, row, flow)
+            admission.settle(path)
+            return False
         if flow is not None and flow.rule.ordered:
+            # The others wait for it, as if it had begun.
             shard.order.give_turn(row)
-        self.admission.defer(shard, row, path, has_room=has_room)
+        (self._defer if due else admission.defer)(shard, row, path, has_room=has_room)
         return False
 
     def serve_flow(self, flow: KeyState, most: int, *, in_turn: bool = False) -> int:
@@ -527,7 +532,7 @@ class Dispatcher:
         if isinstance(queue, CallQueue):
             return True
         row, window = queue.rows[0], queue.shard.window
-        return window is None or not window.holds(row) or self._is_in_order(queue.shard, row, flow)
+        return window is None or not window.holds(row) or queue.shard.order.lets(row, window, flow)
 
     def put_back(self, queue: Queue) -> None:
         """Returns all rows of the queue to their window, as if they had just become due."""
@@ -585,10 +590,6 @@ class Dispatcher:
             # However full memory is: what waits there waits for these.
             return max(self.admission.room_at(shard, state, slots or 0), ORDERED_ROWS)
         return self.admission.room_at(shard, state, slots or 0)
-
-    def room_back(self) -> tuple[int, int]:
-        """How many timers, and bytes of their records, one shard may resume for one reason in one sweep."""
-        return self.admission.room_back()
 
     def close(self) -> None:
         """Stops firing, and cancels the alarms."""

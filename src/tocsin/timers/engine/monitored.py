@@ -12,7 +12,7 @@ from tocsin.model.errors import TocsinError
 from tocsin.model.hooks import Event
 from tocsin.model.monitor import Monitor, MonitorChange, Ping
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.period import PeriodStatus, encode_period
+from tocsin.model.period import Period, PeriodStatus, encode_period
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.monitors import MonitorChanged, PeriodEnded
 from tocsin.ports.store import RunRow
@@ -28,6 +28,7 @@ from tocsin.timers.engine.monitoring import (
 )
 from tocsin.timers.engine.notifications import Subject
 from tocsin.timers.engine.rows import Batch, ExistingRow, Row, WriteAnswer, WriteOp
+from tocsin.timers.engine.watching import watched
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.runs import HistoryRule
@@ -181,9 +182,12 @@ class MonitorWrites:
         return None
 
     def overdue(self, writer: Writer, op: WriteOp, present: Row) -> Row:
-        """The instant of the row has come, unless pings in memory have moved it."""
+        """The instant of the row has come, unless pings in memory have moved it; the schedule that it watches was read."""
         timer = self._latest(present)
-        _, state = monitor_of(timer)
+        definition, state = monitor_of(timer)
+        if definition.schedule is not None:
+            assert op.seen is not None
+            return self._turn(writer, op, watched(timer, op.seen, self._now_us))
         if timer is not present.timer and state.deadline is not None and state.deadline > self._now_us:
             return self._turn(writer, op, MonitorTurn(timer, state.deadline))
         return self._turn(writer, op, overdue(timer, self._now_us, self._memory.outages))
@@ -217,8 +221,17 @@ class MonitorWrites:
             batch.events.append(MonitorChanged(timer.namespace, timer.id, what))
         if turn.changed:
             batch.events.append(MonitorChanged(timer.namespace, timer.id, turn.changed))
-        last = turn.periods[-1] if turn.periods else None
         writer.notify(
-            row, op.generation, [(event, Subject(timer, period=last, verb=what)) for event, what in turn.reported]
+            row,
+            op.generation,
+            [(event, Subject(timer, period=_reported_by(turn, what), verb=what)) for event, what in turn.reported],
         )
         return row
+
+
+def _reported_by(turn: MonitorTurn, what: str) -> Period | None:
+    """The period that a notification is about: the last one that has ended, or that failed."""
+    ended = turn.periods
+    if what == "failed":
+        ended = [each for each in ended if each.state is PeriodStatus.FAILED]
+    return ended[-1] if ended else None

@@ -41,7 +41,8 @@ from tocsin.model.timer import Timer
 DEFINED = ("tags", "description", "hooks")
 #: The reason for which the rows of monitors are suspended that have no deadline.
 NO_DEADLINE = "monitor:waiting"
-_TROUBLE = frozenset({MonitorStatus.LATE, MonitorStatus.FAILED})
+#: What a success recovers from.
+TROUBLE = frozenset({MonitorStatus.LATE, MonitorStatus.FAILED})
 
 
 class Outage(NamedTuple):
@@ -116,7 +117,7 @@ def _put(asked: PutMonitor, live: Timer | None, wanted: Timer, now_us: int) -> M
         made = msgspec.structs.replace(
             wanted, created_at=now_us, updated_at=now_us, execute_at=now_us, monitor=Monitor(definition, state)
         )
-        return MonitorTurn(made, None, changed="created")
+        return MonitorTurn(made, _alarm(made, now_us), changed="created")
     former, state = monitor_of(live)
     if definition.managed_by is None:
         definition = msgspec.structs.replace(definition, managed_by=former.managed_by)
@@ -125,7 +126,12 @@ def _put(asked: PutMonitor, live: Timer | None, wanted: Timer, now_us: int) -> M
     fields = {name: getattr(wanted, name) for name in DEFINED}
     changed = msgspec.structs.replace(live, monitor=Monitor(definition, state), **fields)
     waits = state.status in (MonitorStatus.UP, MonitorStatus.FAILED)
-    if waits and definition.timing != former.timing:
+    if definition.schedule != former.schedule:
+        state = _watching_another(definition, state, now_us)
+    elif definition.schedule is not None:
+        # The next look reckons what follows, and comes at once.
+        pass
+    elif waits and definition.timing != former.timing:
         state = _expecting(definition, state, now_us)
     elif waits and definition.grace_us != former.grace_us and state.due is not None and state.deadline is not None:
         longer = definition.grace_us - former.grace_us
@@ -134,12 +140,21 @@ def _put(asked: PutMonitor, live: Timer | None, wanted: Timer, now_us: int) -> M
     return MonitorTurn(changed, _alarm(changed, now_us), changed="changed")
 
 
+def _watching_another(definition: MonitorDefinition, state: MonitorState, now_us: int) -> MonitorState:
+    """The state once something else is watched: another schedule, or what pings report, not late before the first one."""
+    state = msgspec.structs.replace(state, started=None, watched=None, **_NOTHING_EXPECTED)
+    if definition.schedule is not None or state.status is MonitorStatus.PAUSED:
+        return state
+    return msgspec.structs.replace(state, status=MonitorStatus.NEW, since=now_us, last_ping=None)
+
+
 def _status(timer: Timer) -> MonitorStatus:
     return monitor_of(timer)[1].status
 
 
 def _paused(timer: Timer, now_us: int) -> MonitorTurn:
-    return _with_state(timer, "paused", status=MonitorStatus.PAUSED, since=now_us, started=None, **_NOTHING_EXPECTED)
+    return _with_state(timer, "paused", status=MonitorStatus.PAUSED, since=now_us, started=None, watched=None,
+                       **_NOTHING_EXPECTED)  # fmt: skip
 
 
 def _resumed(timer: Timer, now_us: int) -> MonitorTurn:
@@ -147,9 +162,10 @@ def _resumed(timer: Timer, now_us: int) -> MonitorTurn:
     if state.last_ping is None:
         return _with_state(timer, "resumed", status=MonitorStatus.NEW, since=now_us)
     state = msgspec.structs.replace(state, status=MonitorStatus.UP, since=now_us)
-    state = _expecting(definition, state, now_us)
+    if definition.schedule is None:
+        state = _expecting(definition, state, now_us)
     resumed = msgspec.structs.replace(timer, monitor=Monitor(definition, state))
-    return MonitorTurn(resumed, state.deadline, changed="resumed")
+    return MonitorTurn(resumed, _alarm(resumed, now_us), changed="resumed")
 
 
 def _with_state(timer: Timer, changed: str, **fields: object) -> MonitorTurn:
@@ -165,8 +181,10 @@ _NOTHING_EXPECTED: dict[str, object] = {
 
 def _alarm(timer: Timer, at_us: int) -> int | None:
     """When the row is due: at its deadline, or when somebody is notified again; None if neither comes. `at_us` is when the
-    next repetition is, if it is one."""
+    next repetition is, if it is one, or the next look at its schedule."""
     definition, state = monitor_of(timer)
+    if definition.schedule is not None:
+        return None if state.status is MonitorStatus.PAUSED else at_us
     if state.status is MonitorStatus.LATE:
         return None if definition.repeat_us is None else max(at_us, state.since + definition.repeat_us)
     return state.deadline if state.status in (MonitorStatus.UP, MonitorStatus.FAILED) else None
@@ -198,8 +216,13 @@ def _expecting(definition: MonitorDefinition, state: MonitorState, after_us: int
 def is_further(timer: Timer, ping: Ping, at_us: int) -> bool:
     """Whether the ping only repeats what is known: a success of a job that is up and not running, before its next period
     opens. It is not written at once."""
-    _, state = monitor_of(timer)
-    if ping.event is not PingEvent.SUCCESS or ping.exit_code is not None or ping.body is not None:
+    definition, state = monitor_of(timer)
+    if (
+        definition.schedule is not None
+        or ping.event is not PingEvent.SUCCESS
+        or ping.exit_code is not None
+        or ping.body is not None
+    ):
         return False
     if state.status is MonitorStatus.PAUSED:
         return True
@@ -221,11 +244,13 @@ def noted(timer: Timer, at_us: int) -> Timer:
     )
 
 
-def _pinged(timer: Timer, ping: Ping, now_us: int) -> MonitorTurn | TocsinError:
-    """The row after a ping, which counts by its event and exit code."""
-    _, state = monitor_of(timer)
+def _pinged(timer: Timer, ping: Ping, now_us: int) -> MonitorTurn | Timer | TocsinError:
+    """The row after a ping, which counts by its event and exit code; with a schedule to watch, it changes nothing."""
+    definition, state = monitor_of(timer)
     if ping.token is not None and ping.token != state.token:
         return MonitorNotFound("no such monitor")
+    if definition.schedule is not None:
+        return timer
     at_us = max(now_us, state.last_ping or now_us)
     if state.status is MonitorStatus.PAUSED or is_further(timer, ping, at_us):
         after = noted(timer, at_us)
@@ -285,7 +310,7 @@ def _reported(timer: Timer, ping: Ping, at_us: int) -> MonitorTurn:
     turn.at = _alarm(turn.timer, at_us)
     if failed and state.status is not MonitorStatus.FAILED:
         turn.reported.append((Event.LATE, "failed"))
-    elif not failed and state.status in _TROUBLE:
+    elif not failed and state.status in TROUBLE:
         turn.reported.append((Event.RECOVERY, "recovered"))
     return turn
 

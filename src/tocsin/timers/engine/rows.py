@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,8 +29,10 @@ from tocsin.ports.store import (
     StoredRow,
     schedules_of,
 )
+from tocsin.timers.engine.watching import Seen
 
 if TYPE_CHECKING:
+    from tocsin.timers.engine.event_log import Gap
     from tocsin.timers.engine.parts import WrittenPart
 
 #: The row waits for its flow.
@@ -162,7 +164,7 @@ class WriteOp(msgspec.Struct, eq=False):
     On schedules' rows: RECUR is the result of an attempt, like CONCLUDE, at the node that made it; HAND_OVER, CONCLUDE and
     RECUR apply to the attempt with the identity `expected`. SCHEDULE is a client's `change`, with `timer` or `changes` where
     that needs them, or the owner's own (Replan). MOVE_ON plans the late row of the generation `expected` again. SCHEDULE is
-    also a change of a monitor, and MOVE_ON what happens at a monitor's deadline.
+    also a change of a monitor, and MOVE_ON what happens at a monitor's deadline, or after a look at its schedule (`seen`).
 
     UPDATE, DELETE and SCHEDULE of a job have `only_if`: they apply to a row that matches it then.
 
@@ -182,6 +184,7 @@ class WriteOp(msgspec.Struct, eq=False):
     condition: Condition | None = None
     change: ScheduleChange | MonitorChange | None = None
     only_if: RowFilter | None = None
+    seen: Seen | None = None
     #: Whether a client's write was passed on to the shard's owner, another node.
     forwarded: bool = False
 
@@ -293,6 +296,10 @@ class Batch:
     creates: dict[str, int] = field(default_factory=dict)
     #: Operations of parts.
     packed: int = 0
+    #: Events that it adds for sinks, those that it removes, and gaps that take the place of some.
+    events_added: int = 0
+    events_removed: list[bytes] = field(default_factory=list)
+    gaps: Sequence[Gap] = ()
     bytes: int = 0
     reckoned: int = 0
     events: list[Event] = field(default_factory=list)
@@ -314,6 +321,11 @@ class Batch:
     def writes(self) -> int:
         """How many operations it has, those of parts included."""
         return len(self.ops) + self.packed
+
+    @property
+    def drains_events(self) -> bool:
+        """Whether it removes events that waited for sinks."""
+        return bool(self.events_removed or self.gaps)
 
     def answer(self) -> None:
         """Answers every client of the batch, which is durable."""

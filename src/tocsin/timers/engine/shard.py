@@ -148,19 +148,23 @@ class Shard:
         hand-over."""
         window = self._open_window()
         for op in ops:
-            if type(op.change) is Ping and (row := self._noted(window, op, op.change)) is not None:
+            if type(op.change) is Ping and (row := self._noted(window, op.uuid, op.change)) is not None:
                 op.answer(row)
                 continue
             window.accept(op)
         self.lane.schedule(self, urgent=True, writes=len(ops))
 
-    def _noted(self, window: Window, op: WriteOp, ping: Ping) -> Row | None:
+    def take_ping(self, uuid: bytes, ping: Ping) -> bool:
+        """Takes a monitor's ping that need not be written now; whether it has."""
+        return self.window is not None and not self.closed and self._noted(self.window, uuid, ping) is not None
+
+    def _noted(self, window: Window, uuid: bytes, ping: Ping) -> Row | None:
         """The monitor's row after a ping that need not be written now: while the node lease lasts, no other node owns the
         shard (rule 33)."""
         clock = self._context.clock
-        if clock.boottime_us() >= self._context.lease_until or window.is_changing(op.uuid):
+        if clock.boottime_us() >= self._context.lease_until or window.is_changing(uuid):
             return None
-        return window.monitors.note(op.uuid, ping, clock.now_us())
+        return window.monitors.note(uuid, ping, clock.now_us())
 
     def accept_creates(self, creates: Creates, deadline_us: int) -> None:
         """Likewise plain creates, which are not written after that boot time."""

@@ -18,7 +18,8 @@ from tocsin.ports.observer import HeartbeatFailed
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.monitoring import Outage
 
-TENURES = "monitor_tenure"
+#: The records of which monitors there are, and of until when nodes worked.
+MONITORS, TENURES = "monitor", "monitor_tenure"
 #: How old the record of a living node becomes: an outage seems to begin so much earlier at most.
 _INTERVAL_US = 10 * US_PER_SECOND
 #: How old what is known of other nodes may be at a claim: less than it takes to presume a node dead.
@@ -73,6 +74,8 @@ class Tenures:
         self._others: dict[str, Tenure] = {}
         self._read_at: int | None = None
         self._written_at: int | None = None
+        # When this node looked for monitors of others last, in boot time.
+        self._sought_at: int | None = None
         # What the record has to have by the next heartbeat, however young it is: how many such changes there were, and are
         # written.
         self._changes = self._written_changes = 0
@@ -89,6 +92,8 @@ class Tenures:
     async def keep(self) -> None:
         """Writes this node's record, if it is time to. Call it at each heartbeat."""
         boot_us, context = self._context.clock.boottime_us(), self._context
+        if not self._needed:
+            await self._seek(boot_us)
         if not self._needed or boot_us >= context.lease_until:
             return
         young = self._written_at is not None and boot_us - self._written_at < _INTERVAL_US
@@ -97,6 +102,35 @@ class Tenures:
                 await self._write()
             except StoreError as error:
                 context.observe(HeartbeatFailed(f"writing until when this node worked failed: {error}"))
+
+    async def _seek(self, boot_us: int) -> None:
+        """Finds out, now and then, whether there are monitors that other nodes have: they may watch schedules of shards that
+        this one owns."""
+        if self._sought_at is not None and boot_us - self._sought_at < _INTERVAL_US:
+            return
+        context = self._context
+        try:
+            if await context.bounded(context.store.records_version(MONITORS)):
+                context.monitors_seen = True
+            self._sought_at = boot_us
+        except StoreError as error:
+            context.observe(HeartbeatFailed(f"reading whether there are monitors failed: {error}"))
+
+    async def of(self, shard_id: int) -> tuple[tuple[Outage, ...], int]:
+        """The outages of a shard that any node owns, in any order, and until when they are known: until then, its owner
+        certainly worked, or an outage is among them. Raises the store's errors."""
+        own = next((each for each in self._context.owned() if each.shard_id == shard_id), None)
+        if own is not None and own.window is not None and not own.closed:
+            return own.window.monitors.outages, self._context.clock.now_us()
+        await self._read()
+        tenures = (*self._others.values(), self._own)
+        outages = {
+            Outage(each.from_us, each.until_us)
+            for tenure in tenures
+            for each in tenure.outages
+            if shard_id in each.shards
+        }
+        return tuple(sorted(outages)), max(each.worked_on(shard_id) for each in tenures)
 
     def lost(self, shard_id: int, at_us: int) -> None:
         """This node worked on the shard until that instant."""

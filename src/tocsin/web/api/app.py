@@ -20,25 +20,30 @@ from typing import Any
 import msgspec
 
 from tocsin.keys import ApiKeys
+from tocsin.model.audit import AuditSource
 from tocsin.model.errors import TocsinError
 from tocsin.model.ids import CountedUuid7
+from tocsin.ports.audit import AuditExport
 from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.monitors import Monitors
 from tocsin.timers.schedules import Schedules
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.calendars import CalendarHandlers
+from tocsin.web.api.changes import ChangeReports
 from tocsin.web.api.clients import Clients
 from tocsin.web.api.destinations import DestinationHandlers
 from tocsin.web.api.failures import FailureHandlers
 from tocsin.web.api.flows import FlowHandlers
 from tocsin.web.api.gate import RequestGate
 from tocsin.web.api.heads import Head, KnownHeads
+from tocsin.web.api.inbox import InboxHandlers
 from tocsin.web.api.jobs import JobHandlers
 from tocsin.web.api.monitors import MonitorHandlers, PingHandlers
 from tocsin.web.api.operators import OperatorHandlers
-from tocsin.web.api.request import ApiLimits, ApiRequest, AsgiRequest, Content, NotModified
+from tocsin.web.api.request import SOURCE, ApiLimits, ApiRequest, AsgiRequest, Content, NotModified
 from tocsin.web.api.routes import Route, RouteMatch, Routes, read_query
 from tocsin.web.api.schedules import ScheduleHandlers
+from tocsin.web.api.scopes import OPERATION_NAMES
 from tocsin.web.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.web.api.statistics import StatisticsHandlers
 from tocsin.web.api.timers import TimerHandlers
@@ -46,6 +51,7 @@ from tocsin.web.http.codec import native_codec
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.errors import MethodNotAllowed, Response, RouteNotFound, mounted_app_error, problem, problem_kind
 from tocsin.web.http.hosts import headers_by_name
+from tocsin.web.http.inbox import InboxRequests
 from tocsin.web.http.monitors import PING_PATH, MonitorRequests
 from tocsin.web.http.parts import Scope, WebParts, relay_request
 from tocsin.web.http.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
@@ -86,7 +92,8 @@ class Api:
     While `leaving` is set, responses ask clients to close their connections.
     `clients` tracks the connections; None: without a limit of their number.
     `extra` gets requests for other paths: the pages. `more` are handlers of operations that not every server has.
-    `traces` gets the spans of requests that create timers or submit service calls.
+    `traces` gets the spans of requests that create timers or submit service calls; `export` what requests change of timers,
+    schedules and service calls.
     """
 
     def __init__(
@@ -101,6 +108,7 @@ class Api:
         extra: Asgi | None = None,
         more: Sequence[object] = (),
         traces: CreateTraces | None = None,
+        export: AuditExport | None = None,
     ) -> None:
         #: The limits in force.
         self.limits = limits = limits or ApiLimits()
@@ -119,6 +127,8 @@ class Api:
         self._encode = msgspec.json.Encoder().encode
         service, parser, audit = parts.service, RequestParser(parts.rules), parts.audit
         monitors = MonitorRequests(Monitors(service), parser, audit, parts.base_url)
+        #: What takes the pings of jobs.
+        self.pings = PingHandlers(monitors, parts.auth_failures)
         families: list[object] = [
             TimerHandlers(service, parser, limits, traces, native_codec(parts.rules, seals=parts.seals)),
             ScheduleHandlers(Schedules(service), parser, traces),
@@ -128,9 +138,10 @@ class Api:
             FlowHandlers(service.flow_rules, parts.rules, audit),
             CalendarHandlers(service.calendars, parts.rules, audit),
             MonitorHandlers(monitors),
-            PingHandlers(monitors, parts.auth_failures),
+            self.pings,
             DestinationHandlers(service.destinations, parts.rules, audit),
-            KeyHandlers(api_keys, audit),
+            InboxHandlers(InboxRequests(parts.inbox, parts.rules, audit)),
+            KeyHandlers(api_keys, audit, OPERATION_NAMES),
             AuditHandlers(audit, parts.rules),
             StatisticsHandlers(service, parts.statistics, parts.rules),
             OperatorHandlers(service, metrics.scrape, parts.notices),
@@ -138,9 +149,16 @@ class Api:
         if agent is not None:
             families.append(ServiceCallHandlers(agent, parser, audit, traces))
         families += more
-        self._routes = Routes(families, limits, metrics_open=metrics.open)
+        reports = None if export is None else ChangeReports(export)
+        self._routes = Routes(families, limits, metrics_open=metrics.open, reports=reports)
         #: The routes that `handle` serves, by path; and the heads of earlier requests for them.
         self.direct = self._routes.direct
+        found = self._routes.find(PING_PATH.encode() + b"token")
+        assert found is not None
+        pinging = found.by_method["GET"]
+        assert pinging is not None
+        #: The route of pings without a body.
+        self.pings_route = pinging
         self.heads = KnownHeads()
         # Without these references the loop alone would refer to the tasks, weakly.
         self._tasks: set[asyncio.Task[None]] = set()
@@ -227,7 +245,13 @@ class Api:
             return await self._relayed(scope, headers, await self._any_body(scope, headers, receive), correlation_id)
         operation, client = route.operation, scope.get("client")
         request = AsgiRequest(
-            headers, correlation_id, client, self.proxies, parameters=found.parameters, path=scope["path"]
+            headers,
+            correlation_id,
+            client,
+            self.proxies,
+            parameters=found.parameters,
+            path=scope["path"],
+            source=scope.get(SOURCE, AuditSource.API),
         )
         self.gate.check_size(scope["headers"], headers)
         request.key = self.gate.admit(route, headers, client, found.parameters, scope)
@@ -289,6 +313,8 @@ class Api:
         # Bytes are an answer that is encoded already.
         answer = result if make is None or isinstance(result, bytes) else make(request, result)
         status, own = route.operation.status, (b"x-correlation-id", request.correlation_id.encode())
+        if route.report is not None:
+            route.report(request, answer)
         if answer is None:
             return Response(status, [own, *request.answer_headers], b"")
         if isinstance(answer, Response):

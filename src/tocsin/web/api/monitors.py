@@ -36,11 +36,12 @@ class MonitorHandlers:
     @_change("putMonitor", "/api/v1/monitors/put")
     async def put(self, request: ApiRequest, sent: wire.PutMonitor) -> wire.MonitorPut:
         """Creates the monitor, or replaces its definition, durably. The response that creates it has the URL for its job's
-        pings, which is never shown again. A monitor that exists keeps its state and its URL; if nothing changes, nothing is
-        written. A new monitor is not late before its first report."""
+        pings, which is never shown again; that of a schedule has none. A monitor that exists keeps its state and its URL; if
+        nothing changes, nothing is written. A new monitor is not late before its first report, or of a schedule for what was
+        before."""
         view = await self._requests.put(sent, request.now_us, request.actor)
         if view.token is None:
-            return wire.MonitorPut(monitor_answer(view), created=False)
+            return wire.MonitorPut(monitor_answer(view), created=view.created)
         request.forbid_storing()
         url = self._requests.ping_url(view.token, request.headers)
         return wire.MonitorPut(monitor_answer(view), created=True, ping_url=url)
@@ -82,7 +83,8 @@ class MonitorHandlers:
 
     @_change("pingMonitor", "/api/v1/monitors/ping")
     async def ping(self, request: ApiRequest, sent: wire.PingMonitor) -> wire.MonitorAnswer:
-        """Reports that the monitor's job has begun, succeeded or failed, with an API key instead of the ping URL."""
+        """Reports that the monitor's job has begun, succeeded or failed, with an API key instead of the ping URL. It changes
+        nothing where the monitor watches a schedule."""
         ping = self._requests.ping(sent)
         return wire.MonitorAnswer(monitor_answer(await self._monitors.ping(sent.namespace, sent.id, ping)))
 
@@ -128,6 +130,12 @@ class PingHandlers:
     async def ping_event_with_body(self, request: AsgiRequest) -> Response:
         """The same with a body of any type, of which the end is kept with the period."""
         return await self._take(request)
+
+    def taken(self, token: bytes) -> Response | None:
+        """The response to a ping without event and body, if this node has taken it in memory; None: it took nothing."""
+        if not self._monitors.take_further(token.decode("latin-1")):
+            return None
+        return Response(200, _TAKEN_HEADERS, _TAKEN)
 
     def check(self, request: AsgiRequest) -> None:
         """Raises MonitorNotFound for a path that is no ping, and TooManyFailures, before anything is spent on the request."""

@@ -2,8 +2,8 @@
 
 uvicorn creates an ASGI scope, a cycle, a task and two writes for every request, which costs more than creating a timer. A
 request for one of the operations in `Api.direct` that arrives whole, with a body of known size and without unusual features,
-goes straight to the API and is answered in one write. It is not even parsed if its head is known from an earlier request. All
-other requests, and those that turn out to be incomplete, are handed to uvicorn.
+goes straight to the API and is answered in one write. It is not even parsed if its head is known from an earlier request. So
+is a ping that this node takes in memory. All other requests, and those that turn out to be incomplete, are handed to uvicorn.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ from tocsin.web.api.heads import Head
 from tocsin.web.api.request import ApiRequest
 from tocsin.web.api.routes import Route
 from tocsin.web.http.errors import Response
+from tocsin.web.http.hosts import headers_by_name
+from tocsin.web.http.monitors import PING_PATH
 from tocsin.web.http.reading import size_of
+
+PING = PING_PATH.encode()
 
 
 class DirectRequest(ApiRequest):
@@ -82,6 +86,8 @@ class ApiProtocol(GuardedProtocol):
         self._route: Route | None = None
         # The parts of the body of a request on the direct path, until it is complete; None for any other request.
         self._parts: list[bytes] | None = None
+        # Whether it is a ping that this node may take in memory, until it is complete.
+        self._is_ping = False
         # The data that began with the request that is being parsed; empty if the request began before it.
         self._whole = b""
 
@@ -111,6 +117,9 @@ class ApiProtocol(GuardedProtocol):
     def _interrupted(self) -> None:
         """Hands an incomplete request on the direct path to uvicorn."""
         parts, self._parts = self._parts, None
+        if self._is_ping:
+            self._is_ping = False
+            self._hand_over()
         if parts is not None:
             self._hand_over()
             for part in parts:
@@ -122,19 +131,27 @@ class ApiProtocol(GuardedProtocol):
         if route is not None and self._suits(route):
             self._route = route
             self._parts = []
+        elif route is None and self.url.startswith(PING) and self._length is None and self._is_plain(b"GET"):
+            # A body in chunks has no length.
+            self._is_ping = all(name != b"transfer-encoding" for name, _ in self.headers)
+            if not self._is_ping:
+                self._hand_over()
         else:
             self._hand_over()
 
     def _suits(self, route: Route) -> bool:
         """Whether the request may take the direct path if its body is complete in time. Only one at a time: responses to
         pipelined requests must keep their order, for which uvicorn has a queue."""
+        return (
+            self._length is not None and size_of(self._length) <= route.body_bytes_max and self._is_plain(route.method)
+        )
+
+    def _is_plain(self, method: bytes) -> bool:
         if self.cycle is not None and not self.cycle.response_complete:
             return False
         parser = self.parser
         return (
-            self._length is not None
-            and size_of(self._length) <= route.body_bytes_max
-            and parser.get_method() == route.method
+            parser.get_method() == method
             and parser.get_http_version() == "1.1"
             and parser.should_keep_alive()
             and not self.expect_100_continue
@@ -153,6 +170,10 @@ class ApiProtocol(GuardedProtocol):
     def _complete(self) -> None:
         """Passes a complete request on the direct path to the API."""
         parts, self._parts = self._parts, None
+        if self._is_ping:
+            self._is_ping = False
+            self._complete_ping()
+            return
         if parts is None:
             super()._complete()
             return
@@ -162,6 +183,18 @@ class ApiProtocol(GuardedProtocol):
         self._pass_on(head, body)
         if self._whole:
             self.api.heads.learn(self._whole, head)
+
+    def _complete_ping(self) -> None:
+        """Answers a ping that needs no write, and hands any other to uvicorn."""
+        api = self.api
+        answer = api.pings.taken(self.url[len(PING) :])
+        if answer is None:
+            self._hand_over()
+            super()._complete()
+            return
+        request = DirectRequest(self, api.pings_route, headers_by_name(self.headers))
+        self.cycle = request  # type: ignore[assignment]
+        request.resolve(answer)
 
     def _pass_on(self, head: Head, body: bytes) -> None:
         request = DirectRequest(self, head.route, head.headers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -71,7 +71,8 @@ AnswersMode = Annotated[
 _QUOTA = limits.between(1, QUOTA_MAX)
 _PENDING_QUOTA = about("Its timers that may be pending at once; not schedules.", 100_000)
 _CREATES_QUOTA = about(
-    "Timers and schedules that may be created in it in a second, with one second's worth at once.", 50
+    "Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once.",
+    50,
 )
 _PAYLOAD_QUOTA = about("Bytes that the payload or the raw body of one timer or schedule may have.", 4_096)
 
@@ -93,6 +94,14 @@ class QuotasAnswer(ResponseStruct, rename="camel", omit_defaults=True):
     payload_bytes: Annotated[int | UnsetType, _PAYLOAD_QUOTA] = UNSET
 
 
+_EVENT_SINK = about(
+    "Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as "
+    "`shop.events.timer.failed`, with JetStream’s acknowledgement. The setting `nats_targets` has to list the subject for "
+    "the namespace. Events without a sink are not kept.",
+    "nats://shop.events",
+)
+
+
 class NamespaceFields(RequestStruct, kw_only=True):
     """The settings of a namespace."""
 
@@ -104,6 +113,7 @@ class NamespaceFields(RequestStruct, kw_only=True):
     limits: Annotated[FlowLimits | UnsetType, LIMITS] = UNSET
     quotas: Annotated[Quotas, about("Limits on what its clients create.")] | UnsetType = UNSET
     callback_batch: Annotated[CallbackBatch | UnsetType, CALLBACK_BATCH] = UNSET
+    event_sink: Annotated[str | UnsetType, _EVENT_SINK] = UNSET
     on_failure: Annotated[Hook | UnsetType, ON_FAILURE] = UNSET
     on_success: Annotated[Hook | UnsetType, ON_SUCCESS] = UNSET
     on_recovery: Annotated[Hook | UnsetType, ON_RECOVERY] = UNSET
@@ -125,8 +135,8 @@ class CreateNamespace(NamespaceFields, kw_only=True):
 
 class UpdateNamespace(RequestStruct):
     """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers, schedules and monitors without
-    their own for the same event; null removes one, and null removes `managedBy`, `limits` and `callbackBatch`, which are
-    otherwise replaced as a whole."""
+    their own for the same event; null removes one, and null removes `managedBy`, `limits`, `callbackBatch` and `eventSink`,
+    which are otherwise replaced as a whole."""
 
     name: NamespaceName
     history: History | UnsetType = UNSET
@@ -140,6 +150,7 @@ class UpdateNamespace(RequestStruct):
     limits: Annotated[FlowLimits | UnsetType | None, LIMITS] = UNSET
     quotas: Annotated[Quotas | None, about("Changes to its quotas; null removes all.")] | UnsetType = UNSET
     callback_batch: Annotated[CallbackBatch | UnsetType | None, CALLBACK_BATCH] = UNSET
+    event_sink: Annotated[str | UnsetType | None, _EVENT_SINK] = UNSET
     on_failure: Annotated[Hook | UnsetType | None, ON_FAILURE] = UNSET
     on_success: Annotated[Hook | UnsetType | None, ON_SUCCESS] = UNSET
     on_recovery: Annotated[Hook | UnsetType | None, ON_RECOVERY] = UNSET
@@ -207,6 +218,20 @@ AUDIT_CURSOR_CHARS = 32
 _KEY_NAME = limits.Constraint({"maxLength": NAME_CHARS_MAX, "pattern": limits.NO_CONTROL})
 _KEY_NAMESPACES = limits.unique(SCOPE_MAX, limits.NAME.schema)
 _KEY_TENANTS = limits.unique(SCOPE_MAX, limits.UUID7.schema)
+#: The longest name of an operation, and the longest network, have fewer characters.
+_SCOPE_CHARS_MAX = 100
+_KEY_OPERATIONS = limits.unique(SCOPE_MAX, limits.text_schema(_SCOPE_CHARS_MAX))
+_KEY_SOURCES = limits.unique(SCOPE_MAX, limits.text_schema(_SCOPE_CHARS_MAX))
+_OPERATIONS = about(
+    "Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for service "
+    "calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read may use.",
+    ["timers/create", "read"],
+)
+_SOURCES = about(
+    "Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy the "
+    "setting `trusted_proxies` finds.",
+    ["10.1.0.0/16", "2001:db8::/32"],
+)
 KeyRole = Annotated[Role, about("What the key allows; each role includes the previous ones.")]
 KeyId = Annotated[str, about("The key's id, the part between its first two underscores.")]
 
@@ -220,6 +245,8 @@ class CreateKey(RequestStruct):
     namespaces: Annotated[list[str], about("Limits the key to these namespaces."), _KEY_NAMESPACES] | UnsetType = UNSET
     tenants: Annotated[list[str], about("Limits the key to these tenants."), _KEY_TENANTS] | UnsetType = UNSET
     expires_at: Annotated[str, about("When the key expires; without it, never."), limits.INSTANT] | UnsetType = UNSET
+    operations: Annotated[list[str], _OPERATIONS, _KEY_OPERATIONS] | UnsetType = UNSET
+    sources: Annotated[list[str], _SOURCES, _KEY_SOURCES] | UnsetType = UNSET
 
 
 class ListKeys(RequestStruct):
@@ -244,6 +271,12 @@ class ShownKey(ResponseStruct, kw_only=True):
     ]
     created_at: Instant
     expires_at: Annotated[str | UnsetType, about("When the key expires; absent: never.")] = UNSET
+    operations: Annotated[list[str] | UnsetType, _OPERATIONS] = UNSET
+    sources: Annotated[list[str] | UnsetType, _SOURCES] = UNSET
+    last_used_at: Annotated[
+        str | UnsetType,
+        about("When the key was used last, accurate to an hour; absent: it was not used yet."),
+    ] = UNSET
 
 
 class CreatedKey(ShownKey, kw_only=True):
@@ -338,6 +371,7 @@ class Namespace(ResponseStruct):
     limits: Annotated[FlowLimitsAnswer | UnsetType, LIMITS] = UNSET
     quotas: Annotated[QuotasAnswer | UnsetType, about("Its quotas; absent if it has none.")] = UNSET
     callback_batch: Annotated[CallbackBatchAnswer | UnsetType, CALLBACK_BATCH] = UNSET
+    event_sink: Annotated[str | UnsetType, _EVENT_SINK] = UNSET
     on_failure: Annotated[HookAnswer | UnsetType, ON_FAILURE] = UNSET
     on_success: Annotated[HookAnswer | UnsetType, ON_SUCCESS] = UNSET
     on_recovery: Annotated[HookAnswer | UnsetType, ON_RECOVERY] = UNSET
@@ -367,7 +401,10 @@ def key_request(sent: CreateKey) -> KeyRequest:
     expires_at = read_instant("expiresAt", sent.expires_at, errors)
     if errors:
         raise InvalidInput(*errors)
-    return KeyRequest(sent.role, tuple(sent.namespaces or ()), tuple(sent.tenants or ()), sent.name or "", expires_at)
+    return KeyRequest(
+        sent.role, tuple(sent.namespaces or ()), tuple(sent.tenants or ()), sent.name or "", expires_at,
+        tuple(sent.operations or ()), tuple(sent.sources or ()),
+    )  # fmt: skip
 
 
 def created_key(key: ApiKey, secret: str) -> CreatedKey:
@@ -375,12 +412,12 @@ def created_key(key: ApiKey, secret: str) -> CreatedKey:
     return CreatedKey(**msgspec.structs.asdict(_shown_key(key)), key=secret)
 
 
-def keys_answer(keys: Iterable[ApiKey]) -> KeyList:
-    """API keys as clients see them."""
-    return KeyList([_shown_key(key) for key in keys])
+def keys_answer(keys: Iterable[ApiKey], uses: Mapping[str, int]) -> KeyList:
+    """API keys as clients see them, and when each was used last, by its id."""
+    return KeyList([_shown_key(key, uses.get(key.key_id)) for key in keys])
 
 
-def _shown_key(key: ApiKey) -> ShownKey:
+def _shown_key(key: ApiKey, used_at: int | None = None) -> ShownKey:
     return ShownKey(
         key_id=key.key_id,
         role=key.role,
@@ -389,6 +426,9 @@ def _shown_key(key: ApiKey) -> ShownKey:
         tenants=list(key.tenants),
         created_at=format_instant(key.created_at),
         expires_at=optional_instant(key.expires_at),
+        operations=list(key.operations) or UNSET,
+        sources=list(key.sources) or UNSET,
+        last_used_at=optional_instant(used_at),
     )
 
 

@@ -78,6 +78,10 @@ class Forbidden(TocsinError):
     code = "FORBIDDEN"
 
 
+class ForeignSource(Forbidden):
+    """The key is valid, but does not count from this address."""
+
+
 class RouteNotFound(NotFound):
     """No operation has this path."""
 
@@ -147,6 +151,12 @@ class NotReady(Unavailable):
     def __init__(self, reasons: list[str]) -> None:
         super().__init__("; ".join(reasons))
         self.reasons = reasons
+
+
+class InboxUnavailable(Unavailable):
+    """The inbox's database can't be asked, or its table is missing."""
+
+    code = "INBOX_UNAVAILABLE"
 
 
 @dataclass(frozen=True, slots=True)

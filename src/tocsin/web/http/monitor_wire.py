@@ -10,8 +10,8 @@ from msgspec import UNSET, Meta, UnsetType
 from tocsin.model.monitor import BODY_BYTES_MAX, EXIT_CODE_MAX, MonitorStatus, PingEvent
 from tocsin.model.period import PeriodStatus
 from tocsin.web.http import constraints as limits
-from tocsin.web.http.declared_wire import ExpectedVersion, ManagedBy, Version
-from tocsin.web.http.schedule_wire import Cron
+from tocsin.web.http.declared_wire import DryRun, ExpectedVersion, ManagedBy, Version
+from tocsin.web.http.schedule_wire import Cron, ScheduleId
 from tocsin.web.http.wire import (
     Cursor,
     Description,
@@ -51,13 +51,24 @@ MonitorZone = Annotated[
 Every = Annotated[
     str, about("A report is expected so long after the last one; 1s to 366d, instead of cron.", "15m"), limits.DURATION
 ]
+Watches = Annotated[
+    ScheduleId,
+    about(
+        "The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping, and is late when "
+        "an occurrence has not ended grace after its instant. It expects nothing while the schedule is paused, or after its "
+        "end.",
+        "nightly-report",
+    ),
+]
 Grace = Annotated[
-    str, about("How long after the expected instant a report may come. Default 5m; 1s to 31d.", "10m"), limits.DURATION
+    str,
+    about("How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d.", "10m"),
+    limits.DURATION,
 ]
 Repeat = Annotated[
     str, about("While it is late, notify again so often; at least 1m. Default: once.", "1h"), limits.DURATION
 ]
-ON_LATE = about("Who is notified when it is late, and when its job reports a failure.")
+ON_LATE = about("Who is notified when it is late, and when its job reports a failure, or an occurrence fails.")
 ON_MONITOR_RECOVERY = about("Who is notified when its job succeeds after it was late or had failed.")
 PingUrl = Annotated[
     str,
@@ -78,6 +89,7 @@ class MonitorFields(RequestStruct, kw_only=True):
     cron: Cron | UnsetType = UNSET
     time_zone: MonitorZone | UnsetType = UNSET
     every: Every | UnsetType = UNSET
+    schedule: Watches | UnsetType = UNSET
     grace: Grace | UnsetType = UNSET
     repeat: Repeat | UnsetType = UNSET
     on_late: Annotated[Hook | UnsetType, ON_LATE] = UNSET
@@ -87,13 +99,14 @@ class MonitorFields(RequestStruct, kw_only=True):
 
 
 class PutMonitor(MonitorFields, kw_only=True):
-    """A monitor with all its fields; send exactly one of `cron` and `every`. Without `managedBy` an existing monitor keeps
-    it."""
+    """A monitor with all its fields; send exactly one of `cron`, `every` and `schedule`. Without `managedBy` an existing
+    monitor keeps it."""
 
     namespace: NamespaceName
     id: MonitorId
     managed_by: ManagedBy | UnsetType = UNSET
     expected_version: ExpectedVersion | UnsetType = UNSET
+    dry_run: DryRun | UnsetType = UNSET
 
 
 class DeleteMonitor(MonitorName):
@@ -155,6 +168,7 @@ class Monitor(ResponseStruct, kw_only=True):
     cron: Cron | UnsetType = UNSET
     time_zone: MonitorZone | UnsetType = UNSET
     every: Every | UnsetType = UNSET
+    schedule: Watches | UnsetType = UNSET
     grace: Grace
     repeat: Repeat | UnsetType = UNSET
     on_late: Annotated[HookAnswer | UnsetType, ON_LATE] = UNSET
@@ -162,11 +176,18 @@ class Monitor(ResponseStruct, kw_only=True):
     tags: Tags
     description: Description | UnsetType = UNSET
     managed_by: ManagedBy | UnsetType = UNSET
-    state: Annotated[MonitorStatus, about("new (no report yet), up, late, failed or paused.")]
+    state: Annotated[
+        MonitorStatus, about("new (no report yet, or no occurrence that has ended), up, late, failed or paused.")
+    ]
     since: Annotated[Instant, about("Since when it has this state.")]
     running: Annotated[bool, about("Whether its job has started and not ended.")]
-    last_ping_at: Annotated[Instant | UnsetType, about("When the last ping came.")] = UNSET
-    expected_at: Annotated[Instant | UnsetType, about("When the next report is expected.")] = UNSET
+    last_ping_at: Annotated[Instant | UnsetType, about("When the last ping came, or the last occurrence ended.")] = (
+        UNSET
+    )
+    expected_at: Annotated[
+        Instant | UnsetType,
+        about("When the next report is expected; the instant of the occurrence that should end next."),
+    ] = UNSET
     deadline: Annotated[Instant | UnsetType, about("Until when that report is in time.")] = UNSET
     version: Version
     created_at: Instant
@@ -180,7 +201,7 @@ class MonitorAnswer(ResponseStruct):
 
 
 class MonitorPut(ResponseStruct):
-    """The monitor; with `pingUrl` if it was created."""
+    """The monitor; with `pingUrl` if it was created and takes pings."""
 
     monitor: Monitor
     created: Annotated[bool, about("Whether there was none of this id.")]
@@ -221,7 +242,7 @@ class MonitorPeriod(ResponseStruct, kw_only=True):
     duration_ms: Annotated[float | UnsetType, about("How long the job took.", 1834.2)] = UNSET
     exit_code: Annotated[int | UnsetType, about("The exit code that it reported.", 0)] = UNSET
     body: Annotated[str | UnsetType, about("What it sent, without secrets.")] = UNSET
-    note: Annotated[str | UnsetType, about("Why it is excused, or was missed.")] = UNSET
+    note: Annotated[str | UnsetType, about("Why it is excused, was missed, or has failed.")] = UNSET
 
 
 class MonitorPeriods(ResponseStruct):

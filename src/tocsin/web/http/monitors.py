@@ -52,8 +52,9 @@ class MonitorRequests:
         """Creates the monitor, or replaces its definition."""
         timer, definition = monitor_in(sent, self._parser, now_us)
         expected = None if sent.expected_version is UNSET else sent.expected_version
-        view = await self.monitors.put(timer, definition, expected_version=expected)
-        if not view.unchanged:
+        dry_run = sent.dry_run is True
+        view = await self.monitors.put(timer, definition, expected_version=expected, dry_run=dry_run)
+        if not view.unchanged and not dry_run:
             await self._record(AuditAction.MONITOR_CHANGED, actor, sent)
         return view
 
@@ -131,10 +132,10 @@ def monitor_in(sent: wire.PutMonitor, parser: RequestParser, now_us: int) -> tup
     """The monitor that is put. Raises InvalidInput with all bad fields."""
     rules = parser.rules
     errors = bad_fields(sent, rules)
-    rhythms = {"cron": sent.cron, "every": sent.every}
+    rhythms = {"cron": sent.cron, "every": sent.every, "schedule": sent.schedule}
     given = [name for name, value in rhythms.items() if value is not UNSET]
     if not given:
-        errors.append(FieldError("cron", "is missing; send cron or every"))
+        errors.append(FieldError("cron", "is missing; send cron, every or schedule"))
     errors += [FieldError(name, f"conflicts with {given[0]}; send only one of them") for name in given[1:]]
     found = len(errors)
     every_us = None if sent.every is UNSET else read(parse_duration, "every", sent.every, errors)
@@ -147,8 +148,9 @@ def monitor_in(sent: wire.PutMonitor, parser: RequestParser, now_us: int) -> tup
         grace_us=GRACE_US_DEFAULT if grace_us is None else grace_us,
         repeat_us=repeat_us,
         managed_by=_or_none(sent.managed_by),
+        schedule=_or_none(sent.schedule),
     )
-    if len(errors) == found and len(given) == 1:
+    if len(errors) == found and len(given) == 1 and definition.schedule is None:
         errors += check(definition.rule, now_us)
     if sent.tags is not UNSET:
         errors += rules.new_tags(sent.tags, "tags")
@@ -223,6 +225,8 @@ def monitor_answer(view: MonitorView) -> wire.Monitor:
         answer.cron, answer.time_zone = definition.cron, definition.time_zone
     if definition.every_us is not None:
         answer.every = format_duration(definition.every_us)
+    if definition.schedule is not None:
+        answer.schedule = definition.schedule
     if definition.repeat_us is not None:
         answer.repeat = format_duration(definition.repeat_us)
     if definition.managed_by is not None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from tocsin.keys import ApiKeys
 from tocsin.model.setting import SettingInForce
+from tocsin.ports.audit import AuditExport
 from tocsin.ports.clock import ClockMover
 from tocsin.statistics.counting import CallStatistics, Statistics
 from tocsin.timers.monitors import Monitors
@@ -39,6 +40,7 @@ from tocsin.web.pages.failures.calls import CallFailurePages
 from tocsin.web.pages.failures.failures import FailurePages
 from tocsin.web.pages.finding import Finder
 from tocsin.web.pages.flows import FlowsPage
+from tocsin.web.pages.inbox import InboxPage
 from tocsin.web.pages.jobs import Jobs
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
@@ -79,6 +81,7 @@ def compose(
     call_statistics: CallStatistics,
     agent: AgentSource,
     api_keys: ApiKeys,
+    operations: Collection[str],
     settings: Sequence[SettingInForce],
     own_url: str | None,
     limits: UiLimits,
@@ -86,10 +89,12 @@ def compose(
     agent_database: str | None,
     clock_mover: ClockMover | None,
     provider: Provider | None,
+    export: AuditExport | None,
 ) -> Ui:
-    """The application. `agent` returns the service calls for each page that shows some; `database` is the store's name and
-    place, `agent_database` that of service calls if that is another one; `clock_mover` moves the clock, if something does;
-    `provider` is the identity provider, if there is one."""
+    """The application. `agent` returns the service calls for each page that shows some; `operations` are the names of
+    all to which a key can be limited; `database` is the store's name and place, `agent_database` that of service calls if
+    that is another one; `clock_mover` moves the clock, if something does; `provider` is the identity provider, if there is
+    one; `export` gets what is changed of timers, schedules and service calls, if something does."""
     service, clock, keys, assets = parts.service, parts.clock, parts.keys, Assets()
     sessions = Sessions(keys, sign_ins, limits, time.time)
     nodes = Nodes(service)
@@ -102,6 +107,7 @@ def compose(
         policy_of=service.namespaces.retry_policy,
         is_paused=service.namespaces.is_paused,
         issuer=None if provider is None else provider.issuer,
+        inbox=parts.inbox is not None,
     )
     site = Site(
         service=service,
@@ -128,6 +134,8 @@ def compose(
     calls = CallList(site)
     monitors = MonitorRequests(Monitors(service), site.parser, site.audit, parts.base_url)
     monitor_pages = MonitorPages(site, monitors)
+    # Of their own: the inbox's database may hang, and one scope is counted at a time.
+    inbox_counts = Counts[object]()
     families = (
         Overview(site, parts.statistics, nodes, paused, paused_schedules, upcoming, welcome, database),
         welcome,
@@ -150,13 +158,14 @@ def compose(
         # Before the pages, whose patterns match any path under /monitors.
         MonitorEditing(site, monitors, monitor_pages),
         monitor_pages,
+        *([] if parts.inbox is None else [InboxPage(site, parts.inbox, inbox_counts)]),
         Jobs(site),
         Shell(site),
         Finder(site),
         Administration(site),
         StorePage(site, parts.statistics, database),
         Namespaces(site),
-        Keys(site, api_keys),
+        Keys(site, api_keys, operations),
         AuditTrail(site),
         SettingsTable(site, settings),
         Reference(site),
@@ -179,5 +188,13 @@ def compose(
         proxies=parts.proxies,
         welcome=welcome,
         clock=clock,
-        closing=[nodes.close, paused.close, paused_schedules.close, upcoming.close, site.counts.close],
+        export=export,
+        closing=[
+            nodes.close,
+            paused.close,
+            paused_schedules.close,
+            upcoming.close,
+            site.counts.close,
+            inbox_counts.close,
+        ],
     )

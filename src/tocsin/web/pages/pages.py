@@ -57,6 +57,8 @@ def _may_anywhere(principal: Principal, role: str) -> bool:
     return principal.may_somewhere(role) or principal.may_call_somewhere(role)
 
 
+#: Shown where there is an inbox.
+INBOX_PATH = "/inbox"
 #: What people work with, and what they work on, by the heading of the group.
 NAVIGATION = {
     "": (
@@ -79,6 +81,7 @@ NAVIGATION = {
         NavigationEntry("/failures", "Failures", "failures", _may_anywhere, scoped=True, number="/ui/failures"),
         NavigationEntry("/destinations", "Destinations", "destinations", Principal.may),
         NavigationEntry("/flows", "Flows", "flows", Principal.may_somewhere, scoped=True),
+        NavigationEntry(INBOX_PATH, "Inbox", "inbox", _is_admin, scoped=True, number="/ui/inbox"),
         NavigationEntry("/jobs", "Jobs", "jobs", _may_anywhere, scoped=True),
     ),
     "System": (
@@ -105,7 +108,8 @@ _ROWS_AT_ONCE = 100
 
 class Pages:
     """Renders templates. `keys` indicates whether sign-in is required; `policy_of` returns the retry policy in force for a
-    timer, `is_paused` whether a namespace is paused; `issuer` is the identity provider's URL, if there is one."""
+    timer, `is_paused` whether a namespace is paused; `issuer` is the identity provider's URL, if there is one; `inbox`:
+    whether there is an inbox."""
 
     def __init__(
         self,
@@ -115,6 +119,7 @@ class Pages:
         policy_of: Callable[[Timer], RetryPolicy],
         is_paused: Callable[[str], bool],
         issuer: str | None,
+        inbox: bool,
     ) -> None:
         self.assets = assets
         self._keys = keys
@@ -131,7 +136,10 @@ class Pages:
             identity_provider=None if issuer is None else urlsplit(issuer).hostname,
             docs=DOCS_URL,
             runbook=RUNBOOK,
-            navigation=NAVIGATION,
+            navigation={
+                group: tuple(entry for entry in entries if inbox or entry.path != INBOX_PATH)
+                for group, entries in NAVIGATION.items()
+            },
             version=__version__,
             commit=short_commit(),
             calls=calls,

@@ -61,7 +61,8 @@ class ScheduleNotFound(NotFound):
 
 
 class RouteNotFound(NotFound):
-    """ROUTE_NOT_FOUND: No operation has this path, or the service agent is disabled on this server."""
+    """ROUTE_NOT_FOUND: No operation has this path, or this server has no service agent or no inbox, of which the
+    operation is."""
 
 
 class MethodNotAllowed(InvalidInput):
@@ -221,6 +222,11 @@ class NoRoomForBody(Unavailable):
     """NO_ROOM_FOR_BODY: Request bodies that are still arriving use all the memory reserved for them."""
 
 
+class InboxUnavailable(Unavailable):
+    """INBOX_UNAVAILABLE: The inbox's database can't be asked, lacks the table, or did not answer in time. A replay or
+    deletion may have been done in part."""
+
+
 class NotReady(Unavailable):
     """NOT_READY: /readyz only: the node should receive no traffic now. errors lists the reasons."""
 
@@ -296,6 +302,7 @@ CODES: dict[str, type[ApiError]] = {
     "SHARD_UNAVAILABLE": ShardUnavailable,
     "REQUEST_EXPIRED": RequestExpired,
     "NO_ROOM_FOR_BODY": NoRoomForBody,
+    "INBOX_UNAVAILABLE": InboxUnavailable,
     "NOT_READY": NotReady,
     "STORE_FAILURE": StoreFailure,
     "BROKER_UNAVAILABLE": BrokerUnavailable,
@@ -317,6 +324,7 @@ __all__ = [
     "FlowNotFound",
     "HeadersTooLarge",
     "IdempotencyConflict",
+    "InboxUnavailable",
     "Internal",
     "JobEnded",
     "JobNotFound",

@@ -51,6 +51,8 @@ AuditAction: TypeAlias = Literal[
     "job_changed",
     "job_ended",
     "inbox_opened",
+    "inbox_replayed",
+    "inbox_deleted",
     "timer_created",
     "timers_canceled",
     "timers_replayed",
@@ -1494,6 +1496,10 @@ class CreateNamespace:
     #: Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers timer
     #: by timer.
     callback_batch: CallbackBatch | Mapping[str, Any] | Unset = UNSET
+    #: Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+    #: `shop.events.timer.failed`, with JetStream’s acknowledgement. The setting `nats_targets` has to list the subject
+    #: for the namespace. Events without a sink are not kept.
+    event_sink: str | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -1504,7 +1510,7 @@ class CreateNamespace:
     on_missed: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when the schedule has paused itself after failures in a row.
     on_paused: Hook | Mapping[str, Any] | Unset = UNSET
-    #: Who is notified when it is late, and when its job reports a failure.
+    #: Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
     on_late: Hook | Mapping[str, Any] | Unset = UNSET
     #: Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
     secret: str | Unset = UNSET
@@ -1534,6 +1540,8 @@ class CreateNamespace:
             sent["quotas"] = object_json("quotas", self.quotas, Quotas)
         if self.callback_batch is not UNSET:
             sent["callbackBatch"] = object_json("callback_batch", self.callback_batch, CallbackBatch)
+        if self.event_sink is not UNSET:
+            sent["eventSink"] = self.event_sink
         if self.on_failure is not UNSET:
             sent["onFailure"] = object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -1607,7 +1615,7 @@ class Quotas:
 
     #: Its timers that may be pending at once; not schedules.
     pending: int | None | Unset = UNSET
-    #: Timers and schedules that may be created in it in a second, with one second's worth at once.
+    #: Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once.
     creates_per_second: int | None | Unset = UNSET
     #: Bytes that the payload or the raw body of one timer or schedule may have.
     payload_bytes: int | None | Unset = UNSET
@@ -1661,8 +1669,8 @@ class GetNamespace:
 @dataclass(kw_only=True, slots=True)
 class UpdateNamespace:
     """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers, schedules and monitors
-    without their own for the same event; null removes one, and null removes `managedBy`, `limits` and `callbackBatch`,
-    which are otherwise replaced as a whole."""
+    without their own for the same event; null removes one, and null removes `managedBy`, `limits`, `callbackBatch` and
+    `eventSink`, which are otherwise replaced as a whole."""
 
     #: The namespace's name.
     name: str
@@ -1686,6 +1694,10 @@ class UpdateNamespace:
     #: Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers timer
     #: by timer.
     callback_batch: CallbackBatch | Mapping[str, Any] | None | Unset = UNSET
+    #: Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+    #: `shop.events.timer.failed`, with JetStream’s acknowledgement. The setting `nats_targets` has to list the subject
+    #: for the namespace. Events without a sink are not kept.
+    event_sink: str | None | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -1696,7 +1708,7 @@ class UpdateNamespace:
     on_missed: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when the schedule has paused itself after failures in a row.
     on_paused: Hook | Mapping[str, Any] | None | Unset = UNSET
-    #: Who is notified when it is late, and when its job reports a failure.
+    #: Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
     on_late: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: The declaration that it comes from, such as the name of a repository.
     managed_by: str | None | Unset = UNSET
@@ -1734,6 +1746,8 @@ class UpdateNamespace:
                 if self.callback_batch is None
                 else object_json("callback_batch", self.callback_batch, CallbackBatch)
             )
+        if self.event_sink is not UNSET:
+            sent["eventSink"] = self.event_sink
         if self.on_failure is not UNSET:
             sent["onFailure"] = None if self.on_failure is None else object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -2074,8 +2088,8 @@ class DeleteCalendar:
 
 @dataclass(kw_only=True, slots=True)
 class PutMonitor:
-    """A monitor with all its fields; send exactly one of `cron` and `every`. Without `managedBy` an existing monitor
-    keeps it."""
+    """A monitor with all its fields; send exactly one of `cron`, `every` and `schedule`. Without `managedBy` an
+    existing monitor keeps it."""
 
     #: The namespace's name.
     namespace: str
@@ -2088,11 +2102,15 @@ class PutMonitor:
     time_zone: str | Unset = UNSET
     #: A report is expected so long after the last one; 1s to 366d, instead of cron.
     every: Duration | Unset = UNSET
-    #: How long after the expected instant a report may come. Default 5m; 1s to 31d.
+    #: The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping, and is late when
+    #: an occurrence has not ended grace after its instant. It expects nothing while the schedule is paused, or after its
+    #: end.
+    schedule: str | Unset = UNSET
+    #: How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d.
     grace: Duration | Unset = UNSET
     #: While it is late, notify again so often; at least 1m. Default: once.
     repeat: Duration | Unset = UNSET
-    #: Who is notified when it is late, and when its job reports a failure.
+    #: Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
     on_late: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when its job succeeds after it was late or had failed.
     on_recovery: Hook | Mapping[str, Any] | Unset = UNSET
@@ -2104,6 +2122,8 @@ class PutMonitor:
     managed_by: str | Unset = UNSET
     #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
     expected_version: int | Unset = UNSET
+    #: Writes nothing: the response shows what would be written. Default false.
+    dry_run: bool | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -2117,6 +2137,8 @@ class PutMonitor:
             sent["timeZone"] = self.time_zone
         if self.every is not UNSET:
             sent["every"] = duration_text("every", self.every)
+        if self.schedule is not UNSET:
+            sent["schedule"] = self.schedule
         if self.grace is not UNSET:
             sent["grace"] = duration_text("grace", self.grace)
         if self.repeat is not UNSET:
@@ -2133,6 +2155,8 @@ class PutMonitor:
             sent["managedBy"] = self.managed_by
         if self.expected_version is not UNSET:
             sent["expectedVersion"] = self.expected_version
+        if self.dry_run is not UNSET:
+            sent["dryRun"] = self.dry_run
         return sent
 
 
@@ -2302,6 +2326,52 @@ class DestinationName:
 
 
 @dataclass(kw_only=True, slots=True)
+class ListInbox:
+    """Which dead rows to list."""
+
+    #: The namespace's name.
+    namespace: str | Unset = UNSET
+    #: Maximum number of rows on the page. Default 100.
+    limit: int | Unset = UNSET
+    #: `nextCursor` of the previous page.
+    cursor: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {}
+        if self.namespace is not UNSET:
+            sent["namespace"] = self.namespace
+        if self.limit is not UNSET:
+            sent["limit"] = self.limit
+        if self.cursor is not UNSET:
+            sent["cursor"] = self.cursor
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class ChangeInbox:
+    """Which dead rows are meant: those with these ids, those of a namespace, or all."""
+
+    #: The id of each, up to 1,000.
+    ids: Sequence[str] | Unset = UNSET
+    #: The namespace's name.
+    namespace: str | Unset = UNSET
+    #: With `true` and no other field: all dead rows.
+    all: bool | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {}
+        if self.ids is not UNSET:
+            sent["ids"] = list_json("ids", self.ids)
+        if self.namespace is not UNSET:
+            sent["namespace"] = self.namespace
+        if self.all is not UNSET:
+            sent["all"] = self.all
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
 class CreateKey:
     """An API key to create. Without `namespaces` and `tenants` it has access to all of them, which only an unlimited
     key can grant."""
@@ -2316,6 +2386,13 @@ class CreateKey:
     tenants: Sequence[str] | Unset = UNSET
     #: When the key expires; without it, never.
     expires_at: Instant | Unset = UNSET
+    #: Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+    #: service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read may
+    #: use.
+    operations: Sequence[str] | Unset = UNSET
+    #: Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy the
+    #: setting `trusted_proxies` finds.
+    sources: Sequence[str] | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -2330,6 +2407,10 @@ class CreateKey:
             sent["tenants"] = list_json("tenants", self.tenants)
         if self.expires_at is not UNSET:
             sent["expiresAt"] = instant_text("expires_at", self.expires_at)
+        if self.operations is not UNSET:
+            sent["operations"] = list_json("operations", self.operations)
+        if self.sources is not UNSET:
+            sent["sources"] = list_json("sources", self.sources)
         return sent
 
 
@@ -3657,6 +3738,10 @@ class Namespace:
     #: Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers timer
     #: by timer.
     callback_batch: CallbackBatchAnswer | None = None
+    #: Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+    #: `shop.events.timer.failed`, with JetStream’s acknowledgement. The setting `nats_targets` has to list the subject
+    #: for the namespace. Events without a sink are not kept.
+    event_sink: str | None = None
     #: Who is notified when it has failed, or expired.
     on_failure: HookAnswer | None = None
     #: Who is notified when it has succeeded.
@@ -3667,7 +3752,7 @@ class Namespace:
     on_missed: HookAnswer | None = None
     #: Who is notified when the schedule has paused itself after failures in a row.
     on_paused: HookAnswer | None = None
-    #: Who is notified when it is late, and when its job reports a failure.
+    #: Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
     on_late: HookAnswer | None = None
     #: The declaration that it comes from, such as the name of a repository.
     managed_by: str | None = None
@@ -3697,6 +3782,7 @@ class Namespace:
             callback_batch=None
             if source.get("callbackBatch") is None
             else CallbackBatchAnswer.from_json(source["callbackBatch"]),
+            event_sink=source.get("eventSink"),
             on_failure=None if source.get("onFailure") is None else HookAnswer.from_json(source["onFailure"]),
             on_success=None if source.get("onSuccess") is None else HookAnswer.from_json(source["onSuccess"]),
             on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),
@@ -3754,7 +3840,7 @@ class QuotasAnswer:
 
     #: Its timers that may be pending at once; not schedules.
     pending: int | None = None
-    #: Timers and schedules that may be created in it in a second, with one second's worth at once.
+    #: Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth at once.
     creates_per_second: int | None = None
     #: Bytes that the payload or the raw body of one timer or schedule may have.
     payload_bytes: int | None = None
@@ -4032,7 +4118,7 @@ class CalendarSummary:
 
 @dataclass(kw_only=True, slots=True)
 class MonitorPut:
-    """The monitor; with `pingUrl` if it was created."""
+    """The monitor; with `pingUrl` if it was created and takes pings."""
 
     monitor: Monitor
     #: Whether there was none of this id.
@@ -4058,11 +4144,11 @@ class Monitor:
     namespace: str
     #: The monitor's id, unique among its namespace's monitors.
     id: str
-    #: How long after the expected instant a report may come. Default 5m; 1s to 31d.
+    #: How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d.
     grace: str
     #: Labels to filter lists by.
     tags: list[str]
-    #: new (no report yet), up, late, failed or paused.
+    #: new (no report yet, or no occurrence that has ended), up, late, failed or paused.
     state: MonitorState | str
     #: Since when it has this state.
     since: str
@@ -4081,9 +4167,13 @@ class Monitor:
     time_zone: str | None = None
     #: A report is expected so long after the last one; 1s to 366d, instead of cron.
     every: str | None = None
+    #: The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping, and is late when
+    #: an occurrence has not ended grace after its instant. It expects nothing while the schedule is paused, or after its
+    #: end.
+    schedule: str | None = None
     #: While it is late, notify again so often; at least 1m. Default: once.
     repeat: str | None = None
-    #: Who is notified when it is late, and when its job reports a failure.
+    #: Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
     on_late: HookAnswer | None = None
     #: Who is notified when its job succeeds after it was late or had failed.
     on_recovery: HookAnswer | None = None
@@ -4115,6 +4205,7 @@ class Monitor:
             cron=source.get("cron"),
             time_zone=source.get("timeZone"),
             every=source.get("every"),
+            schedule=source.get("schedule"),
             repeat=source.get("repeat"),
             on_late=None if source.get("onLate") is None else HookAnswer.from_json(source["onLate"]),
             on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),
@@ -4214,7 +4305,7 @@ class MonitorPeriod:
     exit_code: int | None = None
     #: What it sent, without secrets.
     body: str | None = None
-    #: Why it is excused, or was missed.
+    #: Why it is excused, was missed, or has failed.
     note: str | None = None
 
     @classmethod
@@ -4345,6 +4436,86 @@ class DestinationOnNode:
 
 
 @dataclass(kw_only=True, slots=True)
+class DeadRowPage:
+    """A page of dead rows, the oldest first."""
+
+    rows: list[DeadRow]
+    #: The cursor of the next page; absent on the last page.
+    next_cursor: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> DeadRowPage:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            rows=[DeadRow.from_json(each) for each in source["rows"]],
+            next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class DeadRow:
+    """A row that is refused for good, and waits for somebody to replay or delete it."""
+
+    #: The row's id.
+    id: str
+    #: The namespace of the timer that it asks for.
+    namespace: str
+    #: That timer's id.
+    timer_id: str
+    #: When the row was written.
+    created_at: datetime
+    #: The error code, and why it was refused.
+    dead_reason: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> DeadRow:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            id=source["id"],
+            namespace=source["namespace"],
+            timer_id=source["timerId"],
+            created_at=parse_instant(source["createdAt"]),
+            dead_reason=source["deadReason"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class ReplayedRows:
+    """What is tried again."""
+
+    #: How many rows.
+    replayed: int
+    #: Whether there may be more: a request without ids changes 10,000 rows. Repeat it.
+    more: bool
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ReplayedRows:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            replayed=source["replayed"],
+            more=source["more"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class DeletedRows:
+    """What was deleted."""
+
+    #: How many rows.
+    deleted: int
+    #: Whether there may be more: a request without ids changes 10,000 rows. Repeat it.
+    more: bool
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> DeletedRows:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            deleted=source["deleted"],
+            more=source["more"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
 class CreatedKey:
     """A new API key. Only this response contains the key itself."""
 
@@ -4364,6 +4535,15 @@ class CreatedKey:
     key: str
     #: When the key expires; absent: never.
     expires_at: datetime | None = None
+    #: Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+    #: service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read may
+    #: use.
+    operations: list[str] | None = None
+    #: Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy the
+    #: setting `trusted_proxies` finds.
+    sources: list[str] | None = None
+    #: When the key was used last, accurate to an hour; absent: it was not used yet.
+    last_used_at: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> CreatedKey:
@@ -4377,6 +4557,9 @@ class CreatedKey:
             created_at=parse_instant(source["createdAt"]),
             key=source["key"],
             expires_at=None if source.get("expiresAt") is None else parse_instant(source["expiresAt"]),
+            operations=source.get("operations"),
+            sources=source.get("sources"),
+            last_used_at=source.get("lastUsedAt"),
         )
 
 
@@ -4412,6 +4595,15 @@ class ShownKey:
     created_at: datetime
     #: When the key expires; absent: never.
     expires_at: datetime | None = None
+    #: Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+    #: service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read may
+    #: use.
+    operations: list[str] | None = None
+    #: Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy the
+    #: setting `trusted_proxies` finds.
+    sources: list[str] | None = None
+    #: When the key was used last, accurate to an hour; absent: it was not used yet.
+    last_used_at: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> ShownKey:
@@ -4424,6 +4616,9 @@ class ShownKey:
             tenants=source["tenants"],
             created_at=parse_instant(source["createdAt"]),
             expires_at=None if source.get("expiresAt") is None else parse_instant(source["expiresAt"]),
+            operations=source.get("operations"),
+            sources=source.get("sources"),
+            last_used_at=source.get("lastUsedAt"),
         )
 
 

@@ -46,6 +46,7 @@ class Monitors(Part):
         cron: str | Unset = UNSET,
         time_zone: str | Unset = UNSET,
         every: Duration | Unset = UNSET,
+        schedule: str | Unset = UNSET,
         grace: Duration | Unset = UNSET,
         repeat: Duration | Unset = UNSET,
         on_late: Hook | Mapping[str, Any] | Unset = UNSET,
@@ -54,15 +55,18 @@ class Monitors(Part):
         description: str | Unset = UNSET,
         managed_by: str | Unset = UNSET,
         expected_version: int | Unset = UNSET,
+        dry_run: bool | Unset = UNSET,
     ) -> MonitorPut:
-        """Creates the monitor, or replaces its definition; give one of `cron` and `every`. Its `ping_url` is in the answer
-        that creates it, and never shown again. VersionConflict: it has not the expected version; 0: there must be none."""
+        """Creates the monitor, or replaces its definition; give one of `cron`, `every` and `schedule`. Its `ping_url` is in
+        the answer that creates it, and never shown again; that of a schedule has none. With `dry_run` nothing is written.
+        VersionConflict: it has not the expected version; 0: there must be none."""
         wanted = PutMonitor(
             namespace=namespace,
             id=id,
             cron=cron,
             time_zone=time_zone,
             every=every,
+            schedule=schedule,
             grace=grace,
             repeat=repeat,
             on_late=on_late,
@@ -71,6 +75,7 @@ class Monitors(Part):
             description=description,
             managed_by=managed_by,
             expected_version=expected_version,
+            dry_run=dry_run,
         )
         return self._run(self._ask("putMonitor", MonitorPut.from_json, wanted.to_json()))
 

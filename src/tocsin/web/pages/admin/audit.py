@@ -44,6 +44,8 @@ ACTIONS = {
     AuditAction.JOB_CHANGED: "Changed job",
     AuditAction.JOB_ENDED: "Ended job",
     AuditAction.INBOX_OPENED: "Began to drain the inbox of",
+    AuditAction.INBOX_REPLAYED: "Replayed dead rows of",
+    AuditAction.INBOX_DELETED: "Deleted dead rows of",
     AuditAction.TIMER_CREATED: "Created a timer in",
     AuditAction.TIMERS_CANCELED: "Canceled timers in",
     AuditAction.TIMERS_REPLAYED: "Replayed timers in",

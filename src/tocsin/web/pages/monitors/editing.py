@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, VersionConflict
 from tocsin.model.instants import format_duration
+from tocsin.model.monitor import MonitorDefinition
 from tocsin.model.schedule_reading import find_zone, read_sentence, zone_names
 from tocsin.timers.monitors import MonitorView
 from tocsin.web.http.monitor_wire import MonitorName, PutMonitor
@@ -31,6 +32,7 @@ _LABELS = {
     "cron": "Expected",
     "every": "Expected",
     "timeZone": "Time zone",
+    "schedule": "Or as a schedule fires",
     "grace": "Grace",
     "onLate": "When it is late or fails",
     "onRecovery": "When it has recovered",
@@ -39,7 +41,8 @@ _LABELS = {
     "tags": "Tags",
 }
 _FIELDS = (
-    "namespace", "id", "rule", "zone", "grace", "on_late", "on_recovery", "repeat", "description", "tags", "version",
+    "namespace", "id", "rule", "zone", "schedule", "grace", "on_late", "on_recovery", "repeat", "description", "tags",
+    "version",
 )  # fmt: skip
 #: The hooks by their names in the form and in the API.
 _HOOKS = {"on_late": "onLate", "on_recovery": "onRecovery"}
@@ -137,8 +140,9 @@ def _form_of(view: MonitorView) -> dict[str, str]:
     return {
         "namespace": timer.namespace,
         "id": timer.id,
-        "rule": definition.cron or format_duration(definition.every_us or 0),
+        "rule": _rule_text(definition),
         "zone": definition.time_zone,
+        "schedule": definition.schedule or "",
         "grace": format_duration(definition.grace_us),
         "repeat": "" if definition.repeat_us is None else format_duration(definition.repeat_us),
         **{name: shown.get(path, {}).get("url", "") for name, path in _HOOKS.items()},
@@ -146,6 +150,11 @@ def _form_of(view: MonitorView) -> dict[str, str]:
         "tags": ", ".join(timer.tags),
         "version": str(view.monitor.state.version),
     }
+
+
+def _rule_text(definition: MonitorDefinition) -> str:
+    """The rule as the form has it; empty where a schedule is watched."""
+    return definition.cron or ("" if definition.every_us is None else format_duration(definition.every_us))
 
 
 def _hooks_of(view: MonitorView) -> dict[str, Any]:
@@ -156,7 +165,11 @@ def _hooks_of(view: MonitorView) -> dict[str, Any]:
 
 def _body(form: dict[str, str], stored: MonitorView | None) -> Body:
     """The API request for a form. A hook whose URL stays keeps its headers. Raises InvalidInput."""
-    body: Body = {"namespace": form["namespace"], "id": form["id"], **_rule(form["rule"], form["zone"])}
+    body: Body = {
+        "namespace": form["namespace"],
+        "id": form["id"],
+        **_rule(form["rule"], form["zone"], form["schedule"]),
+    }
     for name in ("grace", "repeat"):
         if form[name]:
             body[name] = duration(form[name])
@@ -172,10 +185,18 @@ def _body(form: dict[str, str], stored: MonitorView | None) -> Body:
     return body
 
 
-def _rule(text: str, zone: str) -> Body:
-    """`cron` with its time zone, or `every`. Raises InvalidInput."""
+def _rule(text: str, zone: str, schedule: str) -> Body:
+    """`cron` with its time zone, `every`, or `schedule`. Raises InvalidInput."""
+    if schedule:
+        if text:
+            raise InvalidInput(
+                FieldError("schedule", "conflicts with when a report is expected; leave one of them empty")
+            )
+        return {"schedule": schedule}
     if not text:
-        raise InvalidInput(FieldError("cron", "is missing; write it in words, as cron or as an interval"))
+        raise InvalidInput(
+            FieldError("cron", "is missing; write it in words, as cron or as an interval, or name a schedule to watch")
+        )
     if is_interval(text):
         return {"every": duration(text)}
     try:

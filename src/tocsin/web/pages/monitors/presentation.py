@@ -14,6 +14,7 @@ from tocsin.timers.monitors import MonitorView
 from tocsin.web.http.schedules import sentence
 from tocsin.web.pages.presentation import State, path_below, span
 from tocsin.web.pages.schedules.outcomes import STRIP_CELLS, Cell, Strip, bar
+from tocsin.web.pages.schedules.presentation import schedule_path
 
 STATES = {
     MonitorStatus.LATE: State("late", "late"),
@@ -53,7 +54,19 @@ def rank(view: MonitorView) -> tuple[int, str, str]:
 
 def state_of(view: MonitorView) -> State:
     """The monitor's state."""
+    if is_of_schedule(view) and view.monitor.state.status is MonitorStatus.NEW:
+        return State("nothing yet", "pending")
     return STATES[view.monitor.state.status]
+
+
+def is_of_schedule(view: MonitorView) -> bool:
+    """Whether it watches a schedule, and needs no pings."""
+    return view.monitor.definition.schedule is not None
+
+
+def watched_path(view: MonitorView) -> str:
+    """The path of the page of the schedule that it watches."""
+    return schedule_path(view.timer.namespace, view.monitor.definition.schedule or "")
 
 
 def monitor_path(view: MonitorView) -> str:
@@ -63,7 +76,8 @@ def monitor_path(view: MonitorView) -> str:
 
 def rule_of(view: MonitorView) -> str:
     """When a report is expected, in words."""
-    return sentence(view.monitor.definition.rule)
+    watched = view.monitor.definition.schedule
+    return f"as schedule {watched} fires" if watched is not None else sentence(view.monitor.definition.rule)
 
 
 def headline(view: MonitorView, now_us: int) -> str:
@@ -77,7 +91,7 @@ def headline(view: MonitorView, now_us: int) -> str:
     if state.status is MonitorStatus.PAUSED:
         return f"Paused for {lasts}"
     if state.status is MonitorStatus.NEW:
-        return "Waits for its first ping"
+        return "Waits for the next occurrence" if is_of_schedule(view) else "Waits for its first ping"
     return "Running" if state.started is not None else "On time"
 
 

@@ -27,7 +27,7 @@ public final class Monitors {
     /**
      * Creates a monitor, or replaces its definition. The answer that creates it has its ping URL, which is never shown again.
      *
-     * @param monitor its name and definition: one of cron and every
+     * @param monitor its name and definition: one of cron, every and schedule
      * @return the monitor
      * @throws VersionConflictException if it has not the expected version; 0: there must be none
      */

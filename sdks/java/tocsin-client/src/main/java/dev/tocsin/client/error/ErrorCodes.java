@@ -59,6 +59,7 @@ final class ErrorCodes {
             Map.entry("SHARD_UNAVAILABLE", ShardUnavailableException::new),
             Map.entry("REQUEST_EXPIRED", RequestExpiredException::new),
             Map.entry("NO_ROOM_FOR_BODY", NoRoomForBodyException::new),
+            Map.entry("INBOX_UNAVAILABLE", InboxUnavailableException::new),
             Map.entry("NOT_READY", NotReadyException::new),
             Map.entry("STORE_FAILURE", StoreFailureException::new),
             Map.entry("BROKER_UNAVAILABLE", BrokerUnavailableException::new),

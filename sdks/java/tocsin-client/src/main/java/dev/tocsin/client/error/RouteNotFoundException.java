@@ -1,7 +1,8 @@
 // Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
 package dev.tocsin.client.error;
 
-/** ROUTE_NOT_FOUND: No operation has this path, or the service agent is disabled on this server. */
+/** ROUTE_NOT_FOUND: No operation has this path, or this server has no service agent or no inbox, of which the operation
+ * is. */
 public class RouteNotFoundException extends NotFoundException {
     private static final long serialVersionUID = 1L;
 

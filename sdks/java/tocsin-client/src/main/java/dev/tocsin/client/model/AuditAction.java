@@ -88,6 +88,12 @@ public record AuditAction(String value) implements OpenEnum {
     /** inbox_opened. */
     public static final AuditAction INBOX_OPENED = new AuditAction("inbox_opened");
 
+    /** inbox_replayed. */
+    public static final AuditAction INBOX_REPLAYED = new AuditAction("inbox_replayed");
+
+    /** inbox_deleted. */
+    public static final AuditAction INBOX_DELETED = new AuditAction("inbox_deleted");
+
     /** timer_created. */
     public static final AuditAction TIMER_CREATED = new AuditAction("timer_created");
 

@@ -14,9 +14,9 @@ import org.jspecify.annotations.Nullable;
  *
  * @param namespace The namespace's name.
  * @param id The monitor's id, unique among its namespace's monitors.
- * @param grace How long after the expected instant a report may come. Default 5m; 1s to 31d.
+ * @param grace How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d.
  * @param tags Labels to filter lists by.
- * @param state new (no report yet), up, late, failed or paused.
+ * @param state new (no report yet, or no occurrence that has ended), up, late, failed or paused.
  * @param since Since when it has this state.
  * @param running Whether its job has started and not ended.
  * @param version 1, and one more with each change.
@@ -26,8 +26,11 @@ import org.jspecify.annotations.Nullable;
  * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly. Null if absent.
  * @param timeZone The IANA time zone of cron. Default UTC. Null if absent.
  * @param every A report is expected so long after the last one; 1s to 366d, instead of cron. Null if absent.
+ * @param schedule The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping,
+ * and is late when an occurrence has not ended grace after its instant. It expects nothing while the
+ * schedule is paused, or after its end. Null if absent.
  * @param repeat While it is late, notify again so often; at least 1m. Default: once. Null if absent.
- * @param onLate Who is notified when it is late, and when its job reports a failure. Null if absent.
+ * @param onLate Who is notified when it is late, and when its job reports a failure, or an occurrence fails. Null if absent.
  * @param onRecovery Who is notified when its job succeeds after it was late or had failed. Null if absent.
  * @param description What it is for, in one line; shown in lists and never sent to the callback. Null if absent.
  * @param managedBy The declaration that it comes from, such as the name of a repository. Null if absent.
@@ -49,6 +52,7 @@ public record Monitor(
         @Nullable String cron,
         @Nullable String timeZone,
         @Nullable Duration every,
+        @Nullable String schedule,
         @Nullable String repeat,
         @Nullable HookAnswer onLate,
         @Nullable HookAnswer onRecovery,
@@ -79,6 +83,7 @@ public record Monitor(
                 source.readOptional("cron", Json::asString),
                 source.readOptional("timeZone", Json::asString),
                 source.readOptional("every", Values::toDuration),
+                source.readOptional("schedule", Json::asString),
                 source.readOptional("repeat", Json::asString),
                 source.readOptional("onLate", HookAnswer::fromJson),
                 source.readOptional("onRecovery", HookAnswer::fromJson),

@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  * @param durationMs How long the job took. Null if absent.
  * @param exitCode The exit code that it reported. Null if absent.
  * @param body What it sent, without secrets. Null if absent.
- * @param note Why it is excused, or was missed. Null if absent.
+ * @param note Why it is excused, was missed, or has failed. Null if absent.
  */
 public record MonitorPeriod(
         String expectedAt,

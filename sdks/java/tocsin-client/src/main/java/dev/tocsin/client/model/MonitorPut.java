@@ -5,7 +5,7 @@ import dev.tocsin.client.Json;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The monitor; with <code>pingUrl</code> if it was created.
+ * The monitor; with <code>pingUrl</code> if it was created and takes pings.
  *
  * @param monitor monitor
  * @param created Whether there was none of this id.

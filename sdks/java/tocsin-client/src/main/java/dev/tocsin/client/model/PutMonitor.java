@@ -10,8 +10,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A monitor with all its fields; send exactly one of <code>cron</code> and <code>every</code>. Without
- * <code>managedBy</code> an existing monitor keeps it.
+ * A monitor with all its fields; send exactly one of <code>cron</code>, <code>every</code> and
+ * <code>schedule</code>. Without <code>managedBy</code> an existing monitor keeps it.
  *
  * @param namespace The namespace's name.
  * @param id The monitor's id, unique among its namespace's monitors.
@@ -19,15 +19,19 @@ import java.util.Map;
  * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
  * @param timeZone The IANA time zone of cron. Default UTC.
  * @param every A report is expected so long after the last one; 1s to 366d, instead of cron.
- * @param grace How long after the expected instant a report may come. Default 5m; 1s to 31d.
+ * @param schedule The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping,
+ * and is late when an occurrence has not ended grace after its instant. It expects nothing while the
+ * schedule is paused, or after its end.
+ * @param grace How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d.
  * @param repeat While it is late, notify again so often; at least 1m. Default: once.
- * @param onLate Who is notified when it is late, and when its job reports a failure.
+ * @param onLate Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
  * @param onRecovery Who is notified when its job succeeds after it was late or had failed.
  * @param tags Labels to filter lists by.
  * @param description What it is for, in one line; shown in lists and never sent to the callback.
  * @param managedBy The declaration that it comes from, such as the name of a repository.
  * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
  * none.
+ * @param dryRun Writes nothing: the response shows what would be written. Default false.
  */
 public record PutMonitor(
         String namespace,
@@ -35,6 +39,7 @@ public record PutMonitor(
         Field<String> cron,
         Field<String> timeZone,
         Field<Duration> every,
+        Field<String> schedule,
         Field<Duration> grace,
         Field<Duration> repeat,
         Field<Hook> onLate,
@@ -42,7 +47,8 @@ public record PutMonitor(
         Field<List<String>> tags,
         Field<String> description,
         Field<String> managedBy,
-        Field<Long> expectedVersion) {
+        Field<Long> expectedVersion,
+        Field<Boolean> dryRun) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -55,6 +61,8 @@ public record PutMonitor(
         return new PutMonitor(
                 namespace,
                 id,
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -93,6 +101,7 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
+                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -100,7 +109,8 @@ public record PutMonitor(
                 tags,
                 description,
                 managedBy,
-                expectedVersion);
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -126,6 +136,7 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
+                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -133,7 +144,8 @@ public record PutMonitor(
                 tags,
                 description,
                 managedBy,
-                expectedVersion);
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -159,6 +171,7 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
+                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -166,11 +179,51 @@ public record PutMonitor(
                 tags,
                 description,
                 managedBy,
-                expectedVersion);
+                expectedVersion,
+                dryRun);
     }
 
     /**
-     * How long after the expected instant a report may come. Default 5m; 1s to 31d.
+     * The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping,
+     * and is late when an occurrence has not ended grace after its instant. It expects nothing while the
+     * schedule is paused, or after its end.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public PutMonitor schedule(String value) {
+        return schedule(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param schedule The id of a schedule of the namespace that it watches, instead of cron or every: it needs no ping,
+     * and is late when an occurrence has not ended grace after its instant. It expects nothing while the
+     * schedule is paused, or after its end.
+     * @return a copy with it
+     */
+    public PutMonitor schedule(Field<String> schedule) {
+        return new PutMonitor(
+                namespace,
+                id,
+                cron,
+                timeZone,
+                every,
+                schedule,
+                grace,
+                repeat,
+                onLate,
+                onRecovery,
+                tags,
+                description,
+                managedBy,
+                expectedVersion,
+                dryRun);
+    }
+
+    /**
+     * How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d.
      *
      * @param value its value
      * @return a copy with it
@@ -182,7 +235,7 @@ public record PutMonitor(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param grace How long after the expected instant a report may come. Default 5m; 1s to 31d.
+     * @param grace How long after the expected instant a report may come, or an occurrence end. Default 5m; 1s to 31d.
      * @return a copy with it
      */
     public PutMonitor grace(Field<Duration> grace) {
@@ -192,6 +245,7 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
+                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -199,7 +253,8 @@ public record PutMonitor(
                 tags,
                 description,
                 managedBy,
-                expectedVersion);
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -225,6 +280,7 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
+                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -232,11 +288,12 @@ public record PutMonitor(
                 tags,
                 description,
                 managedBy,
-                expectedVersion);
+                expectedVersion,
+                dryRun);
     }
 
     /**
-     * Who is notified when it is late, and when its job reports a failure.
+     * Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
      *
      * @param value its value
      * @return a copy with it
@@ -248,7 +305,7 @@ public record PutMonitor(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param onLate Who is notified when it is late, and when its job reports a failure.
+     * @param onLate Who is notified when it is late, and when its job reports a failure, or an occurrence fails.
      * @return a copy with it
      */
     public PutMonitor onLate(Field<Hook> onLate) {
@@ -258,6 +315,7 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
+                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -265,7 +323,8 @@ public record PutMonitor(
                 tags,
                 description,
                 managedBy,
-                expectedVersion);
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -291,6 +350,7 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
+                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -298,7 +358,8 @@ public record PutMonitor(
                 tags,
                 description,
                 managedBy,
-                expectedVersion);
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -324,6 +385,7 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
+                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -331,7 +393,8 @@ public record PutMonitor(
                 tags,
                 description,
                 managedBy,
-                expectedVersion);
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -357,6 +420,7 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
+                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -364,7 +428,8 @@ public record PutMonitor(
                 tags,
                 description,
                 managedBy,
-                expectedVersion);
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -390,6 +455,7 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
+                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -397,7 +463,8 @@ public record PutMonitor(
                 tags,
                 description,
                 managedBy,
-                expectedVersion);
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -425,6 +492,7 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
+                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -432,7 +500,43 @@ public record PutMonitor(
                 tags,
                 description,
                 managedBy,
-                expectedVersion);
+                expectedVersion,
+                dryRun);
+    }
+
+    /**
+     * Writes nothing: the response shows what would be written. Default false.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public PutMonitor dryRun(boolean value) {
+        return dryRun(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param dryRun Writes nothing: the response shows what would be written. Default false.
+     * @return a copy with it
+     */
+    public PutMonitor dryRun(Field<Boolean> dryRun) {
+        return new PutMonitor(
+                namespace,
+                id,
+                cron,
+                timeZone,
+                every,
+                schedule,
+                grace,
+                repeat,
+                onLate,
+                onRecovery,
+                tags,
+                description,
+                managedBy,
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -447,6 +551,7 @@ public record PutMonitor(
         cron.putInto(sent, "cron", Json::of);
         timeZone.putInto(sent, "timeZone", Json::of);
         every.putInto(sent, "every", Values::toJson);
+        schedule.putInto(sent, "schedule", Json::of);
         grace.putInto(sent, "grace", Values::toJson);
         repeat.putInto(sent, "repeat", Values::toJson);
         onLate.putInto(sent, "onLate", Hook::toJson);
@@ -455,6 +560,7 @@ public record PutMonitor(
         description.putInto(sent, "description", Json::of);
         managedBy.putInto(sent, "managedBy", Json::of);
         expectedVersion.putInto(sent, "expectedVersion", Json::of);
+        dryRun.putInto(sent, "dryRun", Json::of);
         return Json.object(sent);
     }
 }

@@ -11,7 +11,8 @@ import java.util.Map;
  * refused with QUOTA_EXCEEDED.
  *
  * @param pending Its timers that may be pending at once; not schedules.
- * @param createsPerSecond Timers and schedules that may be created in it in a second, with one second's worth at once.
+ * @param createsPerSecond Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth
+ * at once.
  * @param payloadBytes Bytes that the payload or the raw body of one timer or schedule may have.
  */
 public record Quotas(
@@ -55,7 +56,8 @@ public record Quotas(
     }
 
     /**
-     * Timers and schedules that may be created in it in a second, with one second's worth at once.
+     * Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth
+     * at once.
      *
      * @param value its value
      * @return a copy with it
@@ -67,7 +69,8 @@ public record Quotas(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param createsPerSecond Timers and schedules that may be created in it in a second, with one second's worth at once.
+     * @param createsPerSecond Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth
+     * at once.
      * @return a copy with it
      */
     public Quotas createsPerSecond(Field<Long> createsPerSecond) {

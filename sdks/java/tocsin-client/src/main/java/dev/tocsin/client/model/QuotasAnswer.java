@@ -8,7 +8,8 @@ import org.jspecify.annotations.Nullable;
  * The quotas of a namespace; absent ones do not exist.
  *
  * @param pending Its timers that may be pending at once; not schedules. Null if absent.
- * @param createsPerSecond Timers and schedules that may be created in it in a second, with one second's worth at once. Null if absent.
+ * @param createsPerSecond Timers and schedules created in it, and monitors put, in a second, at most; with one second's worth
+ * at once. Null if absent.
  * @param payloadBytes Bytes that the payload or the raw body of one timer or schedule may have. Null if absent.
  */
 public record QuotasAnswer(

@@ -1,0 +1,149 @@
+"""Looks at schedules that monitors watch: what the owner of a monitor's row reads when it is due, from the store, since the
+schedule may be in a shard of another node (ADR 123)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from tocsin.model.errors import RecordUndecodable, StoreError
+from tocsin.model.ids import namespace_hash, schedule_uuid, shard_of
+from tocsin.model.run import Run, decode_run
+from tocsin.model.timer import Timer, decode_record
+from tocsin.ports.observer import LoadFailed
+from tocsin.ports.store import Found, RunRow
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.monitoring import monitor_of
+from tocsin.timers.engine.rows import OpKind, Row, WriteOp
+from tocsin.timers.engine.shard import Shard
+from tocsin.timers.engine.tenures import Tenures
+from tocsin.timers.engine.watching import Seen
+from tocsin.timers.engine.window import Window
+
+#: Monitors whose schedules are read at once.
+_TOGETHER = 64
+#: Runs that one look reads, the latest ones: more than end between two looks at a schedule of seconds.
+_RUNS_MAX = 500
+#: Pause before what could not be read is read again.
+_RETRY_S = 2.0
+
+
+class _Look(NamedTuple):
+    """A monitor's due row, deferred in the window of its shard, and where the schedule is that it watches."""
+
+    shard: Shard
+    window: Window
+    row: Row
+    schedule_shard: int
+    schedule: bytes
+
+
+class ScheduleLooks:
+    """One node's looks, in the order in which they were asked for."""
+
+    def __init__(self, context: Context, tenures: Tenures, total_shards: int) -> None:
+        self._context, self._tenures, self._total_shards = context, tenures, total_shards
+        self._asked: deque[tuple[Shard, Row]] = deque()
+        self._any = asyncio.Event()
+
+    def ask(self, shard: Shard, row: Row) -> None:
+        """Has the schedule read that the due, deferred row's monitor watches, and then the row moved on."""
+        self._asked.append((shard, row))
+        self._any.set()
+
+    async def run(self) -> None:
+        """Reads what is asked for, without end."""
+        while True:
+            await self._any.wait()
+            asked = [self._asked.popleft() for _ in range(min(len(self._asked), _TOGETHER))]
+            if not self._asked:
+                self._any.clear()
+            looks = [look for each in asked if (look := self._look(*each)) is not None]
+            try:
+                await self._read(looks)
+            except StoreError as error:
+                self._context.observe(LoadFailed(None, str(error)))
+                await asyncio.sleep(_RETRY_S)
+                for look in looks:
+                    self.ask(look.shard, look.row)
+
+    def _look(self, shard: Shard, row: Row) -> _Look | None:
+        """What has to be read for the row; None if nothing has, because it is no longer this node's, or not the present
+        one, or because its namespace fires nothing."""
+        window = shard.window
+        if window is None or shard.draining or not window.holds(row):
+            return None
+        namespace = self._context.namespaces.get(row.timer.namespace)
+        definition, _ = monitor_of(row.timer)
+        assert definition.schedule is not None
+        if namespace is None or namespace.held:
+            self._move_on(shard, window, row, Seen(self._context.clock.now_us(), None, b"", held=True))
+            return None
+        uuid = schedule_uuid(namespace.name, definition.schedule)
+        where = shard_of(namespace_hash(namespace.name), uuid, namespace.num_shards, self._total_shards)
+        return _Look(shard, window, row, where, uuid)
+
+    async def _read(self, looks: Sequence[_Look]) -> None:
+        context, by_shard = self._context, dict[int, list[_Look]]()
+        for look in looks:
+            by_shard.setdefault(look.schedule_shard, []).append(look)
+        most = context.fetch_uuids_max
+        for shard_id, here in by_shard.items():
+            for first in range(0, len(here), most):
+                some = here[first : first + most]
+                began_us = context.clock.now_us()
+                uuids = list({look.schedule: None for look in some})
+                found = await context.in_turn(context.store.fetch(shard_id, uuids))
+                seen = [await self._seen(look, began_us, found.get(look.schedule)) for look in some]
+                # Later than what was read of the rows: what is known until then concerns all that these show.
+                outages, known_until = await self._tenures.of(shard_id)
+                for look, each in zip(some, seen, strict=True):
+                    if look.shard.window is look.window:
+                        known = replace(each, outages=outages, known_until=known_until)
+                        self._move_on(look.shard, look.window, look.row, known)
+
+    async def _seen(self, look: _Look, began_us: int, found: Found | None) -> Seen:
+        """The schedule's row, and the runs that have ended before it since the last look."""
+        _, state = monitor_of(look.row.timer)
+        after = b"" if state.watched is None else state.watched.generation
+        live = None if found is None else found.live
+        schedule: Timer | None = None
+        if live is not None:
+            try:
+                schedule = decode_record(live.record)
+            except RecordUndecodable:
+                # Its owner reports it. It fires nothing, as if there were none.
+                schedule = None
+        before = None if live is None or schedule is None else live.generation
+        if state.watched is None or before == after:
+            return Seen(began_us, schedule, before or b"")
+        context = self._context
+        rows = await context.in_turn(context.store.runs(look.schedule_shard, look.schedule, before, _RUNS_MAX))
+        new = [row for row in rows if row.generation >= after]
+        runs = [run for row in reversed(new) if (run := _decoded(row)) is not None]
+        return Seen(began_us, schedule, before or (_following(new[0].generation) if new else b""), runs)
+
+    def _move_on(self, shard: Shard, window: Window, row: Row, seen: Seen) -> None:
+        if shard.closed or not window.holds(row):
+            return
+        namespace, generation = row.timer.namespace, row.generation
+        window.accept(WriteOp(OpKind.MOVE_ON, row.key[1], namespace, expected=generation, seen=seen))
+        shard.lane.schedule(shard, urgent=False)
+
+
+def _decoded(row: object) -> Run | None:
+    """The run of an occurrence; None for the row of the schedule's end, and for one that can't be read."""
+    if not isinstance(row, RunRow):
+        return None
+    try:
+        return decode_run(row.record)
+    except RecordUndecodable:
+        return None
+
+
+def _following(generation: bytes) -> bytes:
+    """The least generation that is greater."""
+    return (int.from_bytes(generation, "big") + 1).to_bytes(len(generation), "big")

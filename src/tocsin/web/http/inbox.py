@@ -1,0 +1,176 @@
+"""The HTTP requests and responses about dead rows of the inbox: their structs, and what they do, with their entries in the
+audit trail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeVar
+
+from msgspec import UNSET, UnsetType
+
+from tocsin.model.audit import AuditAction, Detail
+from tocsin.model.errors import ConfigError, FieldError, InvalidInput, StoreError
+from tocsin.model.validation import InputRules
+from tocsin.ports.audit import Actor, AuditLog
+from tocsin.ports.inbox import Backlog, DeadRows, InboxTable, ListedRow, NodeInbox
+from tocsin.web.http import constraints as limits
+from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.errors import InboxUnavailable, RouteNotFound
+from tocsin.web.http.instants import format_instant
+from tocsin.web.http.wire import Cursor, Instant, NamespaceName, RequestStruct, ResponseStruct, about
+
+T = TypeVar("T")
+
+#: Rows of a page without a limit, and ids of a request.
+_ROWS_DEFAULT, _IDS_MAX = 100, 1_000
+#: Rows that a request without ids changes: some seconds of work.
+ROWS_MAX = 10_000
+#: Of the column.
+_ID_CHARS_MAX = 36
+#: How long a request waits for the database, which may hang, and which answers a drain meanwhile.
+_PATIENCE_S = 20.0
+#: Ids that an entry of the audit trail has; it has the number of all.
+_AUDITED_IDS_MAX = 20
+
+
+class ListInbox(RequestStruct):
+    """Which dead rows to list."""
+
+    namespace: Annotated[NamespaceName | UnsetType, about("Only rows of this namespace.")] = UNSET
+    limit: Annotated[int, about("Maximum number of rows on the page. Default 100."), limits.ROWS] | UnsetType = UNSET
+    cursor: Cursor | UnsetType = UNSET
+
+
+class ChangeInbox(RequestStruct):
+    """Which dead rows are meant: those with these ids, those of a namespace, or all."""
+
+    ids: (
+        Annotated[
+            list[str],
+            about("The id of each, up to 1,000.", ["0197a3c0-0000-7000-8000-000000000001"]),
+            limits.unique(_IDS_MAX, limits.text_schema(_ID_CHARS_MAX)),
+        ]
+        | UnsetType
+    ) = UNSET
+    namespace: Annotated[NamespaceName | UnsetType, about("All dead rows of this namespace.")] = UNSET
+    all: Annotated[bool, about("With `true` and no other field: all dead rows.")] | UnsetType = UNSET
+
+
+class DeadRow(ResponseStruct, kw_only=True):
+    """A row that is refused for good, and waits for somebody to replay or delete it."""
+
+    id: Annotated[str, about("The row's id.", "0197a3c0-0000-7000-8000-000000000001")]
+    namespace: Annotated[str, about("The namespace of the timer that it asks for.", "orders")]
+    timer_id: Annotated[str, about("That timer's id.", "remind-17")]
+    created_at: Annotated[Instant, about("When the row was written.")]
+    dead_reason: Annotated[
+        str, about("The error code, and why it was refused.", "NAMESPACE_NOT_FOUND: no namespace 'orders'")
+    ]
+
+
+class DeadRowPage(ResponseStruct, omit_defaults=True):
+    """A page of dead rows, the oldest first."""
+
+    rows: list[DeadRow]
+    next_cursor: Annotated[str | UnsetType, about("The cursor of the next page; absent on the last page.")] = UNSET
+
+
+_More = Annotated[bool, about("Whether there may be more: a request without ids changes 10,000 rows. Repeat it.")]
+
+
+class ReplayedRows(ResponseStruct):
+    """What is tried again."""
+
+    replayed: Annotated[int, about("How many rows.", 12)]
+    more: _More
+
+
+class DeletedRows(ResponseStruct):
+    """What was deleted."""
+
+    deleted: Annotated[int, about("How many rows.", 12)]
+    more: _More
+
+
+class InboxRequests:
+    """What requests do, from the API and the pages. Every method raises RouteNotFound without an inbox, InboxUnavailable if
+    its database can't be asked, and InvalidInput with all bad fields of the request."""
+
+    def __init__(self, inbox: NodeInbox | None, rules: InputRules, audit: AuditLog) -> None:
+        self._inbox, self._rules, self._audit = inbox, rules, audit
+
+    async def backlog(self) -> Backlog:
+        """How many rows wait and how many are dead, among the oldest."""
+        return await self._ask(lambda table: table.backlog())
+
+    async def replay(self, sent: ChangeInbox, actor: Actor) -> ReplayedRows:
+        """Has dead rows tried again."""
+        wanted = self._wanted(sent)
+        number = await self._ask(lambda table: table.revive(wanted))
+        await self._record(AuditAction.INBOX_REPLAYED, actor, wanted, number)
+        return ReplayedRows(number, _may_have_more(wanted, number))
+
+    async def delete(self, sent: ChangeInbox, actor: Actor) -> DeletedRows:
+        """Deletes dead rows."""
+        wanted = self._wanted(sent)
+        number = await self._ask(lambda table: table.discard(wanted))
+        await self._record(AuditAction.INBOX_DELETED, actor, wanted, number)
+        return DeletedRows(number, _may_have_more(wanted, number))
+
+    def _wanted(self, sent: ChangeInbox) -> DeadRows:
+        errors = bad_fields(sent, self._rules)
+        if (sent.ids is not UNSET) + (sent.namespace is not UNSET) + (sent.all is True) != 1:
+            errors.append(
+                FieldError("ids", "conflicts with the other fields, or all are missing; send ids, namespace or all")
+            )
+        elif not isinstance(sent.ids, UnsetType) and not 1 <= len(sent.ids) <= _IDS_MAX:
+            errors.append(FieldError("ids", f"has {len(sent.ids)} items; send 1 to {_IDS_MAX}"))
+        if errors:
+            raise InvalidInput(*errors)
+        namespace = None if isinstance(sent.namespace, UnsetType) else sent.namespace
+        return DeadRows(namespace, () if isinstance(sent.ids, UnsetType) else sent.ids, ROWS_MAX)
+
+    async def _ask(self, question: Callable[[InboxTable], Awaitable[T]]) -> T:
+        if self._inbox is None:
+            raise RouteNotFound("this server has no inbox: inbox.url is not set")
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                return await question(self._inbox.table)
+        except TimeoutError:
+            raise InboxUnavailable(f"{self._inbox.table.place}: no answer within {_PATIENCE_S:.0f} s") from None
+        except (StoreError, ConfigError) as error:
+            raise InboxUnavailable(str(error)) from error
+
+    async def _record(self, action: AuditAction, actor: Actor, wanted: DeadRows, number: int) -> None:
+        assert self._inbox is not None
+        if not number:
+            return
+        of: dict[str, Detail] = {"namespace": wanted.namespace, "ids": list(wanted.ids[:_AUDITED_IDS_MAX])}
+        details = {name: value for name, value in of.items() if value}
+        await self._audit.write(action, actor, self._inbox.source, {"count": number, **details})
+
+    # Last in the class, because it hides the built-in name in what follows.
+    async def list(self, sent: ListInbox) -> DeadRowPage:
+        """Dead rows, the oldest first."""
+        if errors := bad_fields(sent, self._rules):
+            raise InvalidInput(*errors)
+        namespace = None if isinstance(sent.namespace, UnsetType) else sent.namespace
+        after = "" if isinstance(sent.cursor, UnsetType) else sent.cursor
+        limit = _ROWS_DEFAULT if isinstance(sent.limit, UnsetType) else sent.limit
+        found = await self._ask(lambda table: table.rows(namespace, limit, dead=True, after=after))
+        return DeadRowPage([_row_answer(row) for row in found], found[-1].id if len(found) == limit else UNSET)
+
+
+def _row_answer(row: ListedRow) -> DeadRow:
+    return DeadRow(
+        id=row.id,
+        namespace=row.namespace,
+        timer_id=row.timer_id,
+        created_at=format_instant(row.created_at),
+        dead_reason=row.dead_reason or "",
+    )
+
+
+def _may_have_more(wanted: DeadRows, changed: int) -> bool:
+    return not wanted.ids and changed >= wanted.rows_max
