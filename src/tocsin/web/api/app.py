@@ -130,7 +130,7 @@ class Api:
         #: What takes the pings of jobs.
         self.pings = PingHandlers(monitors, parts.auth_failures)
         families: list[object] = [
-            TimerHandlers(service, parser, limits, traces, native_codec(parts.rules)),
+            TimerHandlers(service, parser, limits, traces, native_codec(parts.rules, seals=parts.seals)),
             ScheduleHandlers(Schedules(service), parser, traces),
             FailureHandlers(service, parts.rules, audit, agent),
             JobHandlers(parts.jobs, parts.rules, audit),

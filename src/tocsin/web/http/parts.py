@@ -39,8 +39,8 @@ class WebParts:
     """The use cases, the rules for what requests ask for, and who may ask. `hosts` are the hosts for which requests without a
     key are accepted. `statistics` has the numbers of all nodes. `records` has the labels of tenants; None: there are none.
     `relay` sends requests that need the service agent to the node that runs it; None: there is no other node, or no agent.
-    `base_url` is where clients reach the API, if it is known. `notices` are what people should know of a node that is
-    ready. `inbox` None: there is none."""
+    `base_url` is where clients reach the API, if it is known. `seals`: secrets are encrypted before they are stored.
+    `notices` are what people should know of a node that is ready. `inbox` None: there is none."""
 
     service: TimerService
     rules: InputRules
@@ -55,5 +55,6 @@ class WebParts:
     records: Records | None = None
     relay: Relay | None = None
     base_url: str | None = None
+    seals: bool = False
     notices: Callable[[], list[str]] = list
     inbox: NodeInbox | None = None
