@@ -392,6 +392,7 @@ class Server:
             proxies=Proxies(settings.trusted_proxies),
             auth_failures=access.failures,
             audit=access.audit,
+            export=access.export,
             records=access.store,
             statistics=reader,
             jobs=jobs,
@@ -419,7 +420,6 @@ class Server:
             extra=ui,
             more=(mcp,) if self._dev is None else (mcp, DevHandlers(self._dev)),
             traces=tracer,
-            export=access.export,
         )
         if isinstance(mcp, McpHandlers):
             mcp.api = app
@@ -468,7 +468,6 @@ class Server:
             agent_database=agent_database_name(settings),
             clock_mover=self._dev,
             provider=access.keys.provider,
-            export=access.export,
         )
 
     def _clients(self, watching: Observers) -> Clients:
