@@ -44,7 +44,7 @@ class _EngineBusy(Exception):
 
 class Inbox:
     """Drains `table` while this node `acts_for_all`. `clock` is the machine's, by which programs write rows.
-    `fatal` is called with a defect of the loop itself; `export` gets the timers that are created."""
+    `fatal` is called with a defect of the loop itself."""
 
     def __init__(
         self,
@@ -58,9 +58,9 @@ class Inbox:
         observe: Observer,
         acts_for_all: Callable[[], bool],
         fatal: Callable[[BaseException], None],
-        export: AuditExport | None = None,
     ) -> None:
-        self._export = export
+        #: Gets the timers that are created.
+        self.export: AuditExport | None = None
         self._table, self._service, self._reader, self._options = table, service, reader, options
         self._clock, self._audit, self._observe = clock, audit, observe
         self._actor = Actor(None, "", AuditSource.INBOX, options.source)
@@ -241,8 +241,8 @@ class Inbox:
                 refused.append((row, answer))
             else:
                 outcome.created.append(row.id)
-                if self._export is not None and answer.outcome is Created.CREATED:
-                    self._export.changed("timers/create", self._actor, answer.timer.namespace, [answer.timer.id])
+                if self.export is not None and answer.outcome is Created.CREATED:
+                    self.export.changed("timers/create", self._actor, answer.timer.namespace, [answer.timer.id])
         busy = [error for _, error in refused if isinstance(error, _BUSY)]
         outcome.dead.update((row.id, reason_of(error)) for row, error in refused if is_final(error))
         waiting = [each for each in refused if not is_final(each[1]) and not isinstance(each[1], _BUSY)]

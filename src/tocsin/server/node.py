@@ -399,6 +399,7 @@ class Server:
             relay=None if engine.cluster is None and agent is None else relay.ask,
             notices=list if inbox is None else inbox.notices,
             inbox=None if inbox is None else inbox.of_node,
+            export=access.export,
         )
         api_keys = ApiKeys(access.store, access.keys.changed)
         ui = self._pages(web, engine, access, api_keys, parts.observers)
@@ -419,7 +420,6 @@ class Server:
             extra=ui,
             more=(mcp,) if self._dev is None else (mcp, DevHandlers(self._dev)),
             traces=tracer,
-            export=access.export,
         )
         if isinstance(mcp, McpHandlers):
             mcp.api = app
@@ -468,7 +468,6 @@ class Server:
             agent_database=agent_database_name(settings),
             clock_mover=self._dev,
             provider=access.keys.provider,
-            export=access.export,
         )
 
     def _clients(self, watching: Observers) -> Clients:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tocsin.model.validation import InputRules
-from tocsin.ports.audit import AuditLog, NoAudit
+from tocsin.ports.audit import AuditExport, AuditLog, NoAudit
 from tocsin.ports.clock import Clock
 from tocsin.ports.inbox import NodeInbox
 from tocsin.ports.records import Records
@@ -40,7 +40,8 @@ class WebParts:
     key are accepted. `statistics` has the numbers of all nodes. `records` has the labels of tenants; None: there are none.
     `relay` sends requests that need the service agent to the node that runs it; None: there is no other node, or no agent.
     `base_url` is where clients reach the API, if it is known. `seals`: secrets are encrypted before they are stored.
-    `notices` are what people should know of a node that is ready. `inbox` None: there is none."""
+    `notices` are what people should know of a node that is ready. `inbox` None: there is none.
+    `export` gets what is changed of timers, schedules and service calls; None: nothing does."""
 
     service: TimerService
     rules: InputRules
@@ -57,4 +58,5 @@ class WebParts:
     base_url: str | None = None
     seals: bool = False
     notices: Callable[[], list[str]] = list
+    export: AuditExport | None = None
     inbox: NodeInbox | None = None

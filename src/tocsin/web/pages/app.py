@@ -17,7 +17,6 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Match, Route
 
 from tocsin.model.errors import OutcomeUnknown, TocsinError, Unavailable
-from tocsin.ports.audit import AuditExport
 from tocsin.ports.clock import Clock
 from tocsin.web.http.access import RELAYED, require_source
 from tocsin.web.http.errors import Forbidden, client_message, problem_headers, problem_kind
@@ -68,7 +67,7 @@ _OPEN_PATHS = frozenset({"/login", "/docs", BEGIN, CALLBACK})
 
 
 class Ui:
-    """The pages. `closing` is awaited when they are closed; `export` gets what is changed of timers, schedules and calls."""
+    """The pages. `closing` is awaited when they are closed."""
 
     def __init__(
         self,
@@ -82,7 +81,6 @@ class Ui:
         welcome: Welcome,
         clock: Clock,
         closing: Sequence[Callable[[], Awaitable[None]]],
-        export: AuditExport | None,
     ) -> None:
         self._routes = [Route(path, _never, methods=[method]) for method, path, _ in handlers]
         self._handlers = [handler for _, _, handler in handlers]
@@ -97,7 +95,7 @@ class Ui:
         self._welcome = welcome
         self._clock = clock
         self._closing = closing
-        self._export = export
+        self._export = site.export
 
     async def close(self) -> None:
         """Ends the open streams, which would otherwise delay the server's shutdown. Idempotent."""
