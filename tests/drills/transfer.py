@@ -43,6 +43,8 @@ from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_instant
 from tocsin.server.workers import EXIT_MOVED
 
 SHARDS = 4
+#: Under which secrets are encrypted, on both sides.
+KEY = {"TOCSIN_SECRETS_KEY": "55" * 32}
 _BATCH_TIMERS = 1_000
 #: Creates that wait for their answers at once, as a service with so many workers has them.
 _CREATES_MAX = 50
@@ -112,8 +114,8 @@ class Supervised:
 
     def __init__(self, folder: Path, source: str, target: str, *flags: str, env: dict[str, str] | None = None) -> None:
         self._flags = (*flags, "--store", target)
-        self._env = env
-        of_source = {**(env or {}), "TOCSIN_SHARDS": str(SHARDS)}
+        self._env = {**KEY, **(env or {})}
+        of_source = {**self._env, "TOCSIN_SHARDS": str(SHARDS)}
         self.server = ServerProcess(folder, *flags, "--store", source, env=of_source)
         self.moved = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -161,7 +163,7 @@ class Wanted:
     nodes: int = 1
     #: Seconds after their start at which the first runs of the transfer are killed.
     kills_s: tuple[float, ...] = ()
-    env: dict[str, str] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=KEY.copy)
     #: Seconds after their creation at which timers that are created meanwhile are due, at least and at most.
     due_s: tuple[int, int] = (2, 20)
 
@@ -318,7 +320,7 @@ async def run(options: argparse.Namespace) -> int:
             store(options.target, folder / "target") as target,
         ):
             # What it reads of the machine's environment.
-            env = {key: value for key, value in os.environ.items() if key.startswith("AWS_")}
+            env = KEY | {key: value for key, value in os.environ.items() if key.startswith("AWS_")}
             wanted = Wanted(
                 source, target, 4 * SHARDS, options.timers, options.schedules, options.history, options.rate, options.nodes,
                 tuple(options.kill), env,
