@@ -379,6 +379,12 @@ def _constrain(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
         "if": {"not": {"anyOf": [{"required": [name]} for name in ("perKey", "total", "callbackBatch")]}},
         "then": {"required": ["closeOnRetryAfter"], "properties": {"closeOnRetryAfter": {"const": True}}},
     }
+    schemas["ChangeInbox"] |= {
+        "minProperties": 1,
+        "maxProperties": 1,
+        "not": {"required": ["all"], "properties": {"all": {"const": False}}},
+    }
+    schemas["ChangeInbox"]["properties"]["ids"]["minItems"] = 1
     schemas["SubmitServiceCall"]["not"] = {"required": ["dueAt", "delay"]}
     schemas["RawBody"] |= {
         "if": {"required": ["json"]},
