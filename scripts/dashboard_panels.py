@@ -146,6 +146,24 @@ TIMERS = Board(
             (("sum by (namespace, flow) (tocsin_flow_timers_waiting{NODE})", "{{namespace}} {{flow}}"),),
         ),
         Panel(
+            "Events for sinks",
+            "Events of namespaces with a sink: published per second, and removed before their sink has taken them.",
+            "ops",
+            (
+                (rate("tocsin_sink_published_total"), "published"),
+                (rate("tocsin_sink_lost_total", "reason"), "lost: {{reason}}"),
+            ),
+        ),
+        Panel(
+            "Sinks behind",
+            "Events that wait for sinks, and for how long the one that is furthest behind has taken nothing, in seconds.",
+            "short",
+            (
+                ("sum(tocsin_sink_backlog{NODE})", "waiting"),
+                ("max(tocsin_sink_behind_seconds{NODE})", "behind, seconds"),
+            ),
+        ),
+        Panel(
             "Inbox",
             "Rows per second of the inbox: their timers were created, they are dead (refused for good), or they "
             "wait (refused for the moment).",

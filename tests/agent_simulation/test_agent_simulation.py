@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from tests.simulation.mutation import misfits
 from tests.support.cases import each
+from tests.support.hash_seeds import printed_under_hash_seeds
 
 from .mutations import MUTATIONS
 from .world import RUN_S_MAX, World
 
 _CHUNK = 50
-_HERE = Path(__file__).parents[2]
 
 #: Seeds that once failed.
 REGRESSIONS = [
@@ -78,18 +74,7 @@ for seed in (1, 4, 7):
     world.run()
     print(world.fingerprint())
 """
-    prints = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            cwd=_HERE,
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for hash_seed in ("1", "2")
-    }
-    assert len(prints) == 1
+    assert len(printed_under_hash_seeds(program)) == 1
 
 
 @each("mutation", MUTATIONS)

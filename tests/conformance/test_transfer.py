@@ -25,6 +25,7 @@ from tocsin.model.job import Job, JobAction, JobKind, JobState, RowFilter
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status
 from tocsin.ports.store import (
+    EVENTS_SUFFIX,
     KEY_MIN,
     NOTIFICATIONS_SUFFIX,
     Applied,
@@ -35,6 +36,7 @@ from tocsin.ports.store import (
     ShardBatch,
     Store,
     StoredRow,
+    event_instant,
     generation,
     schedules_of,
 )
@@ -47,6 +49,7 @@ from tocsin.stores.memory import MemoryStore
 from tocsin.stores.options import CassandraOptions, MongoOptions, PostgresOptions
 from tocsin.timers import jobs, monitor_records
 from tocsin.timers.engine import tenures
+from tocsin.timers.engine.notifications import uuid_beside
 from tocsin.timers.jobs import JOBS
 
 SOURCE_SHARDS = 4
@@ -104,8 +107,12 @@ async def filled(store: Store, *, timers: int, random_: random.Random, runs: int
             b'{"v":1,"secret":"whsec_%d"}' % number,
             "namespace paused" if number % 7 == 0 else None,
         )
+        if number % 10 == 2:
+            # As many as there are shards have the same instant.
+            at, beside = event_instant(3, number // 10), uuid_beside(uuid, row.generation)
+            row = row._replace(execute_at=at, uuid=beside, namespace=name + EVENTS_SUFFIX, suspended="sink")
         batch = batches[placed(row, SOURCE_SHARDS, wide=SOURCE_SHARDS)]
-        if number % 4 != 3 or schedule:
+        if number % 4 != 3 or schedule or row.suspended == "sink":
             batch.upserts.append(row)
         # More runs than the smallest transactions have room for, unless it is such a store that is filled.
         for ended in range((runs if number == 0 else 3) if schedule else number % 4 // 3):

@@ -42,7 +42,8 @@ class Result:
 
 @dataclass
 class InboxRun:
-    """Takes `orders` orders in `processes` processes, at `rate` orders a second together."""
+    """Takes `orders` orders in `processes` processes, at `rate` orders a second together. With `library`, a process with the
+    drain of the Python SDK drains the table instead of the server, and is killed as often as a shop."""
 
     program: Program
     server: ServerProcess
@@ -50,6 +51,7 @@ class InboxRun:
     processes: int
     rate: int
     seed: str
+    library: bool = False
     names: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     calls: Counter[str] = field(default_factory=Counter)
     arrived_at: dict[str, int] = field(default_factory=dict)
@@ -57,6 +59,7 @@ class InboxRun:
     shops: dict[int, asyncio.subprocess.Process] = field(default_factory=dict)
     shop_kills: int = 0
     server_kills: int = 0
+    drain: asyncio.subprocess.Process | None = None
 
     def __post_init__(self) -> None:
         self._chance = random.Random(self.seed)
@@ -67,6 +70,7 @@ class InboxRun:
         self.program.execute("CREATE TABLE orders (id INT NOT NULL PRIMARY KEY)")
         async with Receiver(self._called) as receiver:
             await self.server.start()
+            await self._begin_drain()
             part = self.orders // self.processes
             taking = [asyncio.create_task(self._shop(number, number * part, (number + 1) * part, receiver.url))
                       for number in range(self.processes)]  # fmt: skip
@@ -76,12 +80,16 @@ class InboxRun:
                 if await self._done_within(all_taken, pause_s / 2):
                     break
                 self._kill_shop()
+                await self._end_drain()
+                await self._begin_drain()
                 if await self._done_within(all_taken, pause_s / 2):
                     break
                 self._kill_shop()
                 self.server_kills += 1
                 await self.server.kill()
+                await self._end_drain()
                 await self.server.start()
+                await self._begin_drain()
             await all_taken
             committed = {f"order-{number}" for (number,) in self.program.execute("SELECT id FROM orders")}
 
@@ -90,6 +98,7 @@ class InboxRun:
 
             with contextlib.suppress(TimeoutError):
                 await until(is_settled, _BALANCE_S)
+            await self._end_drain()
             fired = set(self.calls)
             latencies = (self.arrived_at[each] - at for each, at in self.committed_at.items() if each in fired)
             return Result(
@@ -121,6 +130,20 @@ class InboxRun:
         if running:
             self.shop_kills += 1
             self._chance.choice(running).kill()
+
+    async def _begin_drain(self) -> None:
+        if self.library:
+            arguments = ("--server", self.server.url, "--database", self.program.url, "--every", "100ms")
+            self.drain = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "tocsin_client.outbox", *arguments, stderr=asyncio.subprocess.DEVNULL
+            )
+
+    async def _end_drain(self) -> None:
+        """SIGKILL: what it had taken is taken again a minute later."""
+        drain, self.drain = self.drain, None
+        if drain is not None:
+            drain.kill()
+            await drain.wait()
 
     async def _shop(self, number: int, first: int, last: int, hook: str) -> None:
         pause_s = self.processes / self.rate

@@ -33,7 +33,7 @@ SERVERS = {
     r"nats-server": "server is ready",
     r"\S*python3? examples/receiver\.py": "listening on",
     r"\S* ?python3? examples/notify\.py": "listening on",
-    r"python3 examples/consume\.py": "listening on",
+    r"python3 examples/(consume|events)\.py": "listening on",
 }
 NAMES = ("db.internal", "tocsin.example")
 

@@ -125,6 +125,7 @@ psql --quiet --dbname shop --command "CREATE TABLE orders (id int, item text)"
     "docs/how-to/mcp.md": Machine(),
     "docs/how-to/nats.md": Machine(nats=True),
     "docs/how-to/publish-to-nats.md": Machine(nats=True),
+    "docs/how-to/publish-events.md": Machine(nats=True),
     "docs/how-to/notifications.md": Machine(
         running=(_SERVE, _ECHO),
         before="export SLACK_WEBHOOK_URL=http://127.0.0.1:9000/\n",

@@ -12,14 +12,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
-import shutil
 import sys
-import tempfile
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.drills.postgresql import on_a_new_server
 from tests.drills.replay import p99
 from tests.support.cluster import AnyNode, balanced, ended, node, now_us, shared_by, until, view
 from tests.support.http import Receiver
@@ -269,16 +268,8 @@ def main() -> int:
     parser.add_argument("--ids", type=int, default=usual.ids, help="ids of which they are")
     parser.add_argument("--rate", type=int, default=usual.rate, help="creates a second, at most")
     given = parser.parse_args()
-    database, folder = PostgresServer(fsync=True), Path(tempfile.mkdtemp(prefix="tocsin-drill-"))
-    try:
-        database.init()
-        database.start()
-        wrong = asyncio.run(_on_a_server(database, folder, Plan(given.creates, given.ids, given.rate)))
-    finally:
-        database.remove()
-        shutil.rmtree(folder, ignore_errors=True)
-    print("\n".join(["The balance is wrong:", *wrong] if wrong else ["The balance is right."]))
-    return bool(wrong)
+    plan = Plan(given.creates, given.ids, given.rate)
+    return on_a_new_server(lambda database, folder: _on_a_server(database, folder, plan))
 
 
 if __name__ == "__main__":

@@ -13,9 +13,7 @@ import argparse
 import asyncio
 import itertools
 import json
-import shutil
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -24,6 +22,7 @@ from typing import Any
 
 from bench.wire import Answerer
 
+from tests.drills.postgresql import on_a_new_server
 from tests.support.cluster import AnyNode, balanced, ended, node, now_us, shared_by, until, view
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
@@ -268,16 +267,7 @@ def main() -> int:
     parser.add_argument("--failures", type=int, default=100_000, help="timers that fail and are replayed")
     parser.add_argument("--rate", type=int, default=2_000, help="replays a second")
     given = parser.parse_args()
-    database, folder = PostgresServer(fsync=True), Path(tempfile.mkdtemp(prefix="tocsin-drill-"))
-    try:
-        database.init()
-        database.start()
-        wrong = asyncio.run(run(database, folder, given.failures, given.rate))
-    finally:
-        database.remove()
-        shutil.rmtree(folder, ignore_errors=True)
-    print("\n".join(["The balance is wrong:", *wrong] if wrong else ["The balance is right."]))
-    return bool(wrong)
+    return on_a_new_server(lambda database, folder: run(database, folder, given.failures, given.rate))
 
 
 if __name__ == "__main__":

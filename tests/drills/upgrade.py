@@ -11,22 +11,21 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from bench.compare import checked_out
 
 from tests.crash.cluster_load import ClusterLoad, latest
+from tests.drills.postgresql import on_a_new_server
 from tests.drills.traffic import Traffic, balanced_out, create, repeated, traffic
 from tests.support.cluster import balanced, ended, is_ready, node, shared_by, until
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
 
 #: A commit whose stored data has the present format; `tests/repo/test_tidy.py` compares the two.
-REVISION = "b79df98f"
+REVISION = "8c8172bb"
 NAMES = ("one", "two", "three")
 #: Timers created beforehand are due throughout the drill.
 _DUE_S = (5.0, 90.0)
@@ -101,20 +100,12 @@ def main() -> int:
     parser.add_argument("--revision", default=REVISION, help="the revision of the nodes that are replaced")
     parser.add_argument("--timers", type=int, default=10_000, help="created beforehand, beside those of the clients")
     given = parser.parse_args()
-    database, folder = PostgresServer(fsync=True), Path(tempfile.mkdtemp(prefix="tocsin-drill-"))
     try:
-        database.init()
-        database.start()
         with checked_out(given.revision) as former:
-            wrong = asyncio.run(run(database, former, folder, given.timers))
+            return on_a_new_server(lambda database, folder: run(database, former, folder, given.timers))
     except subprocess.CalledProcessError:
         print(f"Git has no revision {given.revision}; --revision names another.")
         return 1
-    finally:
-        database.remove()
-        shutil.rmtree(folder, ignore_errors=True)
-    print("\n".join(["The balance is wrong:", *wrong] if wrong else ["The balance is right."]))
-    return bool(wrong)
 
 
 async def run(database: PostgresServer, former: Path, folder: Path, timers: int) -> list[str]:

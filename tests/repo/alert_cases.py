@@ -175,6 +175,8 @@ CASES = (
         _grows('tocsin_commit_duration_seconds_bucket{le="2.5"}', 60, 60),
         _grows('tocsin_commit_duration_seconds_bucket{le="+Inf"}', 60, 60),
     ),
+    _case("TocsinEventSinkBehind", (0.5, 2, 0.5), _is("tocsin_sink_behind_seconds", 0, 200)),
+    _case("TocsinEventsLost", (-1, 1, 16), _grows('tocsin_sink_lost_total{reason="backlog"}', 30)),
     _case("TocsinInboxAway", (0.5, 2, 0.5), _is("tocsin_inbox_away_seconds", 0, 90)),
     _case("TocsinInboxBehind", (1.5, 3, 0.5), _is("tocsin_inbox_oldest_seconds", 1, 400)),
     _case("TocsinInboxRowsDead", (-1, 1, 0.5), _is("tocsin_inbox_rows_dead", 0, 2)),

@@ -19,6 +19,7 @@ from . import (
     mutations_of_replays,
     mutations_of_runs,
     mutations_of_schedules,
+    mutations_of_sinks,
     mutations_of_writes,
 )
 
@@ -39,4 +40,5 @@ MUTATIONS = (
     + mutations_of_monitors.MUTATIONS
     + mutations_of_flows.MUTATIONS
     + mutations_of_destinations.MUTATIONS
+    + mutations_of_sinks.MUTATIONS
 )

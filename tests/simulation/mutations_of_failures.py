@@ -6,6 +6,7 @@ from .mutation import Mutation, mutation
 from .mutation_operators import Edit, always, drop, never, rewrite
 
 ASSEMBLY = "tocsin.timers.engine.assembly:Assembly."
+ENDS = "tocsin.timers.engine.ends:EndRows."
 
 
 def _simulated(name: str, *edits: Edit, caught_by: str = "") -> Mutation:
@@ -17,7 +18,7 @@ MUTATIONS = [
     _simulated(
         "a failure is written with a later batch",
         rewrite(
-            ASSEMBLY + "_add_failure",
+            ENDS + "fail",
             "self._batch.store.failures.append",
             to="""
             late = self._window.__dict__.setdefault("late_failures", [])
@@ -26,16 +27,16 @@ MUTATIONS = [
             """,
         ),
     ),
-    _simulated("a failed timer is not listed", never(ASSEMBLY + "_record", "timer.status in FAILED")),
-    _simulated("any end is listed as a failure", always(ASSEMBLY + "_record", "timer.status in FAILED")),
+    _simulated("a failed timer is not listed", never(ENDS + "_keep", "timer.status in FAILED")),
+    _simulated("any end is listed as a failure", always(ENDS + "_keep", "timer.status in FAILED")),
     _simulated(
         "a failed occurrence is not listed",
-        drop(ASSEMBLY + "_turn", "self._add_failure"),
+        drop(ASSEMBLY + "_turn", "self.ends.fail"),
         caught_by="tests/unit/test_failures.py::test_a_failed_occurrence_is_listed_while_its_schedule_goes_on",
     ),
     _simulated(
         "what failed is gone before its failure",
-        drop(ASSEMBLY + "_record", "retention_us = max(retention_us, self._failure_retention_us)"),
+        drop(ENDS + "_keep", "retention_us = max(retention_us, self._failure_retention_us)"),
         caught_by="tests/unit/test_failures.py::test_a_failed_timer_is_kept_as_long_as_its_failure",
     ),
 ]

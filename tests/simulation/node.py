@@ -284,8 +284,8 @@ class Node:
             [attempt for shard in supervisor.shards.values() for attempt in shard._orphaned],
         )
         yield "results on their way to another owner", supervisor.results.pending
-        # One task for each lane, each periodic job and the looks at schedules, and at most one for each shard.
-        most = len(supervisor.ownership.lanes) + 9 + supervisor.total_shards
+        # One task for each lane, each periodic job and the looks at schedules, and up to two for each shard.
+        most = len(supervisor.ownership.lanes) + 10 + 2 * supervisor.total_shards
         yield "tasks", len(supervisor._tasks) if len(supervisor._tasks) > most else 0
         if self.service is not None:
             yield "writes that wait for a batch", self.service.writes_waiting

@@ -4,7 +4,7 @@ each notification is sent."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,7 +13,9 @@ from tocsin.model.hooks import Hook, Hooks
 from tocsin.model.run import RunStatus, decode_run
 from tocsin.model.timer import Status, Timer, decode_record
 from tocsin.ports.http import Invocation
-from tocsin.ports.store import NOTIFICATIONS_SUFFIX, Applied, HistoryRow, ShardBatch, StoredRow
+from tocsin.ports.store import NOTIFICATIONS_SUFFIX, HistoryRow, ShardBatch, StoredRow
+
+from .durable import watch_durable
 
 if TYPE_CHECKING:
     from .world import World
@@ -46,16 +48,7 @@ class NotificationLedger:
 
     def watch(self) -> None:
         """Has every durable transaction of the store checked."""
-        transact = self._world.store.transact
-
-        async def watched(batches: Sequence[ShardBatch]) -> list[Applied]:
-            results = await transact(batches)
-            for batch, result in zip(batches, results, strict=True):
-                if result is Applied.DURABLE:
-                    self._written(batch)
-            return results
-
-        self._world.store.transact = watched  # type: ignore[method-assign]
+        watch_durable(self._world, self._written)
 
     def _written(self, batch: ShardBatch) -> None:
         ended = Counter(self._ends(batch))

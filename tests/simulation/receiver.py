@@ -77,6 +77,13 @@ class Receiver:
         if invocation.items is not None:
             self._invoke_batch(invocation, invocation.items, done)
             return
+        if invocation.event:
+            world.sinks.invoke(
+                invocation,
+                self._node.name,
+                lambda delay_s, exchange: self._later(delay_s, lambda: self.connected and done(exchange)),
+            )
+            return
         if invocation.body is not None:
             self._invoke_hook(invocation, done)
             return

@@ -4,7 +4,6 @@ that may be slower than its interval; and the ledger of what it may and must do.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING
@@ -35,10 +34,11 @@ from tocsin.model.schedule import (
 )
 from tocsin.model.timer import Changes, Status, Timer, decode_record
 from tocsin.ports.http import Invocation
-from tocsin.ports.store import Applied, ShardBatch
+from tocsin.ports.store import ShardBatch
 from tocsin.timers.engine.rows import OpKind, Row, WriteOp
 
 from .clients import _REFUSED, Client, _word
+from .durable import watch_durable
 from .receiver import payload_of, token_of
 
 if TYPE_CHECKING:
@@ -95,16 +95,7 @@ class ScheduleLedger:
 
     def watch(self) -> None:
         """Has every durable transaction of the store checked."""
-        transact = self._world.store.transact
-
-        async def watched(batches: Sequence[ShardBatch]) -> list[Applied]:
-            results = await transact(batches)
-            for batch, result in zip(batches, results, strict=True):
-                if result is Applied.DURABLE:
-                    self._written(batch)
-            return results
-
-        self._world.store.transact = watched  # type: ignore[method-assign]
+        watch_durable(self._world, self._written)
 
     def _written(self, batch: ShardBatch) -> None:
         runs: dict[bytes, list[Run]] = {}

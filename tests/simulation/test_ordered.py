@@ -181,6 +181,28 @@ def test_the_first_waits_for_its_destination_and_the_others_for_it(due_s: float)
     check_nothing_kept(crowd)
 
 
+def test_no_timer_has_the_turn_of_a_key_that_is_closed() -> None:
+    """An earlier one that is created meanwhile would come behind it."""
+    crowd = Crowd(destination_in_flight_max=1, destination_in_flight_min=1)
+    # After the first one it is closed until 8.5.
+    crowd.flows = [rule("line:", FlowLimits(Rate(1, 2_500_000), ordered=True))]
+    crowd.receivers.takes_s["fine"] = 1.5
+    crowd.keep("first", "fine", 6, flow="line:x")
+    crowd.keep("busy", "fine", 6.1)
+    # Its destination has no slot until 9.0.
+    crowd.keep("later", "fine", 7.6, flow="line:x")
+    earlier = crowd.row("earlier", "fine", 7)
+    earlier.timer.flow_key = "line:x"
+
+    async def create() -> None:
+        await asyncio.sleep(7)
+        crowd.supervisor.shards[0].accept(WriteOp(OpKind.CREATE, earlier.key[1], "a", timer=earlier.timer))
+
+    crowd.run(20, create)
+    assert begun(crowd) == ["first", "busy", "earlier", "later"]
+    check_nothing_kept(crowd)
+
+
 def test_a_timer_whose_address_is_refused_lets_the_others_pass() -> None:
     crowd = Crowd()
     crowd.flows = [line()]

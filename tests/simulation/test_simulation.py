@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from tests.support.cases import each
+from tests.support.hash_seeds import printed_under_hash_seeds
 from tocsin.ports.store import Applied, ShardBatch
 
 from .mutation import misfits
@@ -19,7 +16,6 @@ from .mutations import MUTATIONS
 from .world import World
 
 _CHUNK = 25
-_HERE = Path(__file__).parents[2]
 
 #: Seeds that once failed.
 REGRESSIONS = [
@@ -84,18 +80,7 @@ def test_seed_is_reproducible_with_any_hash_seed() -> None:
     program = (
         "from tests.simulation.world import World\nfor s in (1, 4, 7):\n w = World(s); w.run(); print(w.fingerprint())"
     )
-    prints = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            cwd=_HERE,
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for hash_seed in ("1", "2")
-    }
-    assert len(prints) == 1
+    assert len(printed_under_hash_seeds(program)) == 1
 
 
 @each("mutation", MUTATIONS)

@@ -114,7 +114,9 @@ class WeakStore(MemoryStore):
         written += [uuid for uuid, _ in batch.resolved]
         covered = () if batch.delete_to is None else shard.keys[: bisect_right(shard.keys, batch.delete_to)]
         deleted = {*batch.deletes, *(uuid for _, uuid in covered)} - {row.uuid for row in batch.upserts}
-        uuids = list(dict.fromkeys([*(uuid for uuid in written if uuid not in deleted), *sorted(deleted)]))
+        uuids = list(
+            dict.fromkeys([*(uuid for uuid in written if uuid not in deleted), *sorted(map(subject, deleted))])
+        )
         if len(uuids) < 2:
             return None
         made = set(uuids[: self._rng_of_breaks.randint(1, len(uuids) - 1)])
@@ -123,7 +125,7 @@ class WeakStore(MemoryStore):
             batch.epoch,
             batch.owner,
             upserts=[row for row in batch.upserts if subject(row.uuid) in made],
-            deletes=sorted(deleted & made),
+            deletes=sorted(uuid for uuid in deleted if subject(uuid) in made),
             history=[row for row in batch.history if row.uuid in made],
             runs=[row for row in batch.runs if row.uuid in made],
             failures=[row for row in batch.failures if row.uuid in made],

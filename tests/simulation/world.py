@@ -38,6 +38,7 @@ from .receiver import CROWD_NAMESPACE, DEBOUNCED_NAMESPACE, secret_number, token
 from .repeaters import FORGETFUL_NAMESPACE, Repeater
 from .run_ledger import RunLedger, check_failures
 from .schedules import SCHEDULED_NAMESPACE, ScheduleLedger, Scheduler
+from .sinks import SINK, SinkLedger
 from .weak_store import WeakStore
 
 SECOND = 1_000_000
@@ -76,6 +77,7 @@ class World:
         flowed: bool | None = None,
         debounced: bool | None = None,
         batched: bool | None = None,
+        sunk: bool | None = None,
         nodes: int | None = None,
         shards: int | None = None,
         active_s: float = ACTIVE_S,
@@ -95,6 +97,8 @@ class World:
         self.debounced = seed % 9 == 7 if debounced is None else debounced
         #: Whether callbacks are sent in batches, too.
         self.batched = seed % 10 == 7 or seed % 50 == 5 if batched is None else batched
+        #: Whether namespaces have sinks.
+        self.sunk = seed % 11 == 9 if sunk is None else sunk
         self.healed = False
         self.all_healed = asyncio.Event()
         #: The share of requests that are not sent, which does not count as a fault.
@@ -113,6 +117,12 @@ class World:
             namespaces_interval_us=interval_us,
             namespaces_lease_us=interval_us + 3 * SECOND,
         )
+        if self.sunk:
+            self.limits = replace(
+                self.limits,
+                sink_backlog_max=self.rng("sink", "backlog").choice((3, 1_000, 1_000)),
+                sink_page_rows=self.rng("sink", "page").choice((1, 2, 200)),
+            )
         self.hosts = [f"host{i}" for i in range(rng.choice((1, 2, 3)))]
         self.broken_hosts: set[str] = set()
         #: When a host that had stopped answering began to answer again.
@@ -164,6 +174,7 @@ class World:
         if self.rng("notified").random() < 0.3:
             self.notified_namespaces = (*self.namespaces[:-1], SCHEDULED_NAMESPACE)
         self.notifications = NotificationLedger(self)
+        self.sinks = SinkLedger(self, there=self.sunk)
         self.schedules = ScheduleLedger(self)
         self.scheduled_namespace = SCHEDULED_NAMESPACE
         if self.scheduled:
@@ -343,6 +354,7 @@ class World:
         for rule in self.flows.rules:
             await put_flow(self.store, rule)
         self.notifications.watch()
+        self.sinks.watch()
         if self.repeated:
             forgetful = Namespace(
                 FORGETFUL_NAMESPACE, self.total_shards, 0, 0, HistoryMode.NONE, retry=NAMESPACE_POLICY
@@ -383,7 +395,10 @@ class World:
         limits = self.flows.of_namespaces.get(name)
         shards = self.shards_of(name)
         batch = self.batches.rules.get(name)
-        return Namespace(name, shards, 0, 0, retry=NAMESPACE_POLICY, hooks=hooks, limits=limits, callback_batch=batch)
+        return Namespace(
+            name, shards, 0, 0, retry=NAMESPACE_POLICY, hooks=hooks, limits=limits, callback_batch=batch,
+            event_sink=SINK if name in self.sinks.namespaces else None,
+        )  # fmt: skip
 
     def shards_of(self, name: str) -> int:
         """How many shards the timers of a namespace are in."""

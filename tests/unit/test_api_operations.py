@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tests.support.cases import each
 
+from tocsin.model.access import Role
 from tocsin.model.errors import DefiniteFailure, FieldError, InvalidInput, OutcomeUnknown, ShardUnavailable, TocsinError
 from tocsin.model.validation import InputLimits
+from tocsin.telemetry.audit_export import Exports
 from tocsin.web.api import request
+from tocsin.web.api.changes import ChangeReports
 from tocsin.web.api.operation import Reach
 from tocsin.web.api.routes import OPERATIONS
+from tocsin.web.api.scopes import OPERATION_NAMES
 from tocsin.web.http import errors
 
 
@@ -62,3 +67,21 @@ def test_fields_are_listed() -> None:
     error = InvalidInput(FieldError("a.b", "is bad"), FieldError("c", "too"))
     assert [field.path for field in errors.bad_fields(error)] == ["a.b", "c"]
     assert errors.client_message(error, "") == "a.b: is bad; c: too"
+
+
+def test_every_operation_that_needs_a_key_has_a_name_of_its_own_for_the_limits_of_keys() -> None:
+    named = [operation.scope for operation in OPERATIONS if operation.role is not None]
+    assert len(set(named)) == len(named)
+    assert {*named, "mcp"} == OPERATION_NAMES
+    assert all(re.fullmatch(r"[a-zA-Z-]+(/[a-zA-Z]+)*", name) for name in named)
+
+
+def test_every_change_of_timers_schedules_and_calls_is_reported() -> None:
+    reports = ChangeReports(Exports((), "node", lambda name: None))
+    silent = {operation.scope for operation in OPERATIONS if operation.role is Role.WRITE and not reports.of(operation)}
+    # These are in the audit trail, or are no changes of what somebody has created.
+    assert silent == {
+        "failures/dismiss", "jobs/create", "jobs/pause", "jobs/resume", "jobs/cancel", "jobs/setRate", "calendars/put",
+        "calendars/delete", "monitors/put", "monitors/pause", "monitors/resume", "monitors/rotate", "monitors/delete",
+        "monitors/ping",
+    }  # fmt: skip

@@ -10,8 +10,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 from tests.support.cases import each
 
-from tocsin.model.answer import NoResponse, NotSent
-from tocsin.ports.http import CallTrace, Reply, Request, Result
+from tocsin.model.answer import NoResponse, NotSent, Outcome, Response
+from tocsin.model.timer import NULL_PAYLOAD
+from tocsin.ports.http import CallTrace, Exchange, Invocation, Reply, Request, Result
 from tocsin.telemetry.tracing import Tracer
 
 SUBMITTED = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -97,3 +98,62 @@ def test_a_request_that_was_not_sent_has_no_span() -> None:
     sender = Sender(NotSent("NO_CONNECTION_SLOT"))
     sender.execute(SUBMITTED)
     assert sender.spans == ()
+
+
+class Receiver:
+    """A caller that answers at once with its outcome."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self._outcome = outcome
+        self.sent: list[Invocation] = []
+
+    def destination(self, url: str) -> str:
+        return "https://pay.example:8443"
+
+    def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
+        self.sent.append(invocation)
+        done(Exchange(self._outcome, None, 5))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _invocation(message_id: str, traceparent: str | None, items: tuple[Invocation, ...] | None = None) -> Invocation:
+    return Invocation(
+        "shop", message_id, 1, 2, 1, NULL_PAYLOAD, message_id, URL, "POST", None, 1, (), traceparent, items=items
+    )
+
+
+@each(
+    "outcome, status, error",
+    [(Response(200), 200, False), (Response(503), 503, True), (NoResponse("TIMEOUT"), None, True)],
+)
+def test_a_batch_has_one_span_linked_to_the_creates_of_its_sampled_timers(
+    outcome: Outcome, status: int | None, error: bool
+) -> None:
+    receiver, exporter, ended = Receiver(outcome), InMemorySpanExporter(), list[Exchange]()
+    other = SUBMITTED.replace("0af7", "1af7")
+    items = tuple(
+        _invocation(f"m{number}", parent)
+        for number, parent in enumerate((SUBMITTED, None, SUBMITTED[:-1] + "0", other))
+    )
+    tracer = Tracer(SimpleSpanProcessor(exporter), 0, "node")
+    tracer.traced(receiver).invoke(_invocation("batch_1", None, items), ended.append)
+    (span,) = exporter.get_finished_spans()
+    assert span.context is not None
+    assert [f"{link.context.trace_id:032x}" for link in span.links] == [SUBMITTED[3:35], other[3:35]]
+    (sent,) = receiver.sent
+    assert sent.traceparent == f"00-{span.context.trace_id:032x}-{span.context.span_id:016x}-01"
+    assert sent.items == items
+    found = dict(span.attributes or {})
+    assert (found["tocsin.batch.items"], found["tocsin.webhook_id"]) == (4, "batch_1")
+    assert found.get("http.response.status_code") == status
+    assert (span.status.status_code is StatusCode.ERROR) == error
+    assert [exchange.outcome for exchange in ended] == [outcome]
+
+
+def test_a_batch_without_a_sampled_timer_has_no_span() -> None:
+    receiver, exporter = Receiver(Response(200)), InMemorySpanExporter()
+    batch = _invocation("batch_1", None, (_invocation("m", None),))
+    Tracer(SimpleSpanProcessor(exporter), 0, "node").traced(receiver).invoke(batch, lambda exchange: None)
+    assert (exporter.get_finished_spans(), receiver.sent) == ((), [batch])

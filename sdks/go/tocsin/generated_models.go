@@ -1737,6 +1737,10 @@ type CreateNamespace struct {
 	// Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
 	// timer by timer.
 	CallbackBatch *CallbackBatch
+	// Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+	// shop.events.timer.failed, with JetStream’s acknowledgement. The setting nats_targets has to list the subject for
+	// the namespace. Events without a sink are not kept.
+	EventSink string
 	// Who is notified when it has failed, or expired.
 	OnFailure *Hook
 	// Who is notified when it has succeeded.
@@ -1766,6 +1770,7 @@ func (v *CreateNamespace) members(to []member) []member {
 		member{"limits", &v.Limits, false},
 		member{"quotas", &v.Quotas, false},
 		member{"callbackBatch", &v.CallbackBatch, false},
+		member{"eventSink", &v.EventSink, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -1922,8 +1927,8 @@ func (v *GetNamespace) UnmarshalJSON(data []byte) error {
 }
 
 // UpdateNamespace: Changes to a namespace; absent fields stay unchanged. The hooks are those of timers, schedules
-// and monitors without their own for the same event; null removes one, and null removes managedBy, limits and
-// callbackBatch, which are otherwise replaced as a whole.
+// and monitors without their own for the same event; null removes one, and null removes managedBy, limits,
+// callbackBatch and eventSink, which are otherwise replaced as a whole.
 type UpdateNamespace struct {
 	// The namespace's name.
 	Name string
@@ -1947,6 +1952,10 @@ type UpdateNamespace struct {
 	// Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
 	// timer by timer.
 	CallbackBatch Opt[CallbackBatch]
+	// Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+	// shop.events.timer.failed, with JetStream’s acknowledgement. The setting nats_targets has to list the subject for
+	// the namespace. Events without a sink are not kept.
+	EventSink Opt[string]
 	// Who is notified when it has failed, or expired.
 	OnFailure Opt[Hook]
 	// Who is notified when it has succeeded.
@@ -1979,6 +1988,7 @@ func (v *UpdateNamespace) members(to []member) []member {
 		member{"limits", &v.Limits, false},
 		member{"quotas", &v.Quotas, false},
 		member{"callbackBatch", &v.CallbackBatch, false},
+		member{"eventSink", &v.EventSink, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -4308,6 +4318,10 @@ type Namespace struct {
 	// Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
 	// timer by timer.
 	CallbackBatch *CallbackBatchAnswer
+	// Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+	// shop.events.timer.failed, with JetStream’s acknowledgement. The setting nats_targets has to list the subject for
+	// the namespace. Events without a sink are not kept.
+	EventSink string
 	// Who is notified when it has failed, or expired.
 	OnFailure *HookAnswer
 	// Who is notified when it has succeeded.
@@ -4343,6 +4357,7 @@ func (v *Namespace) members(to []member) []member {
 		member{"limits", &v.Limits, false},
 		member{"quotas", &v.Quotas, false},
 		member{"callbackBatch", &v.CallbackBatch, false},
+		member{"eventSink", &v.EventSink, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _FILE_SCHEME = "sqlite:///"
 #: What a transfer counts, as far as it does.
-_COUNTS = ("timers", "schedules", "notifications", "history", "runs", "failures", "calls")
+_COUNTS = ("timers", "schedules", "notifications", "events", "history", "runs", "failures", "calls")
 
 
 def migrate(

@@ -142,6 +142,14 @@ class LimitOptions:
         return {"limits": limits} if limits or remove else {}
 
 
+EventSink = Annotated[
+    str | None,
+    typer.Option(
+        "--event-sink",
+        metavar="URL",
+        help="Publish what becomes of its timers below this subject of NATS, such as nats://billing.events.",
+    ),
+]
 NO_SETTINGS = SettingOptions()
 NO_LIMITS = LimitOptions()
 NO_QUOTAS = QuotaOptions()
@@ -176,13 +184,14 @@ def create(
     quotas: QuotaOptions = NO_QUOTAS,
     limits: LimitOptions = NO_LIMITS,
     batch: BatchOptions = NO_BATCH,
+    event_sink: EventSink = None,
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Create a namespace."""
     fields = {**settings.fields(), **hooks.fields()}
     body = (
-        given(name=name, **fields, answers=answers, numShards=shards)
+        given(name=name, **fields, answers=answers, numShards=shards, eventSink=event_sink)
         | retries.policy()
         | quotas.field()
         | limits.field()
@@ -208,6 +217,8 @@ def update(
     limits: LimitOptions = NO_LIMITS,
     batch: BatchOptions = NO_BATCH,
     no_batch: Annotated[bool, typer.Option("--no-batch", help="Remove --batch-max and --batch-linger.")] = False,
+    event_sink: EventSink = None,
+    no_event_sink: Annotated[bool, typer.Option("--no-event-sink", help="Publish no events any more.")] = False,
     no_limits: Annotated[bool, typer.Option("--no-limits", help="Remove --rate, --burst and --parallelism.")] = False,
     retry_default: RetryDefault = False,
     server: ServerOptions = LOCAL_SERVER,
@@ -218,7 +229,11 @@ def update(
         raise WrongUsage("--secret and --remove-secret conflict; give only one of them")
     fields = {**settings.fields(), **hooks.fields()}
     changes = given(**fields, answers=answers, paused=paused) | retries.policy(remove=retry_default) | quotas.field()
-    changes |= limits.field(remove=no_limits) | batch.field(remove=no_batch)
+    changes |= limits.field(remove=no_limits) | batch.field(remove=no_batch) | given(eventSink=event_sink)
+    if no_event_sink and event_sink is not None:
+        raise WrongUsage("--event-sink and --no-event-sink conflict; give only one of them")
+    if no_event_sink:
+        changes["eventSink"] = None
     if remove_secret:
         changes["secret"] = None
     if not changes:

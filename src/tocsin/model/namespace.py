@@ -49,7 +49,8 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     judged. `hooks` are those of timers and schedules without their own. `deleting` is the id of the job that deletes the
     namespace: while it is set, nothing of the namespace fires, is created or changed. `limits` are those of all of its
     attempts together, `quotas` those of what its clients create. `managed_by` names the declaration that it comes from.
-    `callback_batch`: its callbacks are sent together, unless their flow has its own rule."""
+    `callback_batch`: its callbacks are sent together, unless their flow has its own rule. `event_sink`: what becomes of its
+    timers is published below this subject, given as a URL `nats://subject`."""
 
     name: str
     num_shards: int
@@ -69,6 +70,7 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     quotas: Quotas | None = None
     managed_by: str | None = None
     callback_batch: CallbackBatch | None = None
+    event_sink: str | None = None
 
     @property
     def held(self) -> bool:

@@ -10,6 +10,8 @@ from tocsin.model.namespace import NAME
 SCHEME = "nats://"
 #: Longer subjects are legal in NATS, but nobody needs them.
 SUBJECT_CHARS_MAX = 255
+#: The same of sinks, to whose subjects the types of events are added.
+SINK_CHARS_MAX = SUBJECT_CHARS_MAX - 40
 _SUBJECT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 

@@ -19,7 +19,7 @@ from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration, fo
 from tocsin.model.namespace import NAME
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.setting import Topic, setting
-from tocsin.model.subjects import SubjectTargets, is_subject_url
+from tocsin.model.subjects import SINK_CHARS_MAX, SubjectTargets, is_subject_url, subject_of
 from tocsin.model.visible import JOINERS, hidden_in, named
 
 METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE", "HEAD")
@@ -195,6 +195,18 @@ class InputRules:
         if self._subjects is not None and is_subject_url(url):
             return self._subjects.refusal(url, namespace)
         return self.url(url)
+
+    def event_sink(self, url: str, namespace: str) -> str | None:
+        """The sink of a namespace: a NATS subject below which its events are published."""
+        if not is_subject_url(url):
+            return "is not a NATS subject; write nats:// and a subject, such as nats://shop.events"
+        if self._subjects is None:
+            return (
+                "names a NATS subject, and the server has no nats_url; set it and nats_targets, or leave the sink out"
+            )
+        if len(subject_of(url)) > SINK_CHARS_MAX:
+            return f"is too long; types of events are added to its subject, which can have {SINK_CHARS_MAX} characters"
+        return self._subjects.refusal(url, namespace)
 
     def url(self, url: str) -> str | None:
         """A URL of HTTP: absolute, http or https, and allowed by the egress policy."""

@@ -81,7 +81,9 @@ class Invocation(msgspec.Struct, frozen=True, gc=False):
     the `payload` is the body.
 
     With `items` it is a batch: one request for these, which differ in nothing but their timers. `message_id` is the batch's
-    own then, and nothing else that belongs to a timer is sent."""
+    own then, and nothing else that belongs to a timer is sent.
+
+    An `event` reports what became of timers, and belongs to none: its body is sent without an envelope."""
 
     namespace: str
     timer_id: str
@@ -98,6 +100,7 @@ class Invocation(msgspec.Struct, frozen=True, gc=False):
     traceparent: str | None
     body: RawBody | None = None
     items: tuple[Invocation, ...] | None = None
+    event: bool = False
 
 
 class Exchange(NamedTuple):

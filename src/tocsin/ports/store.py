@@ -44,6 +44,22 @@ MONITORS_SUFFIX = "/monitor"
 NOTIFICATIONS_SUFFIX = "/notify"
 
 
+#: The same for what its sink has to be told. These rows are suspended ones whose instants lie behind those of all timers, and
+#: before the log of a transfer: they order a shard's events by epoch and number.
+EVENTS_SUFFIX = "/event"
+_EVENTS_FIRST_US, _EVENT_NUMBERS = 2**61, 2**38
+#: Before all events of a shard, and after them.
+EVENTS_START: FireKey = (_EVENTS_FIRST_US - 1, b"\xff" * UUID_BYTES)
+EVENTS_END: FireKey = (2 * _EVENTS_FIRST_US - 1, b"\xff" * UUID_BYTES)
+#: After all instants of timers.
+TIMERS_END_US = _EVENTS_FIRST_US
+
+
+def event_instant(epoch: int, number: int) -> int:
+    """The instant of the key of an event, by the owner's epoch and its number in that."""
+    return _EVENTS_FIRST_US + epoch * _EVENT_NUMBERS + number
+
+
 def schedules_of(namespace: str) -> str:
     """The name under which a namespace's schedules are stored."""
     return namespace + SCHEDULES_SUFFIX
@@ -165,8 +181,8 @@ class ShardBatch:
     resolved.
 
     A store whose transactions are too small splits the batch into chunks, each with the fence, upserts, history, runs and
-    failures before deletes, all rows of one uuid in one chunk. `together` names uuids whose rows belong to another uuid's
-    chunk: a notification's, with its subject.
+    failures before deletes, all rows of one uuid in one chunk. `together` names uuids whose rows, or deletes, belong to
+    another uuid's chunk: those of a notification or an event to its subject's, those of lost events to their gap's.
     """
 
     shard_id: int
@@ -297,7 +313,7 @@ def shards_are_fixed(fixed: int, wanted: int | None) -> ConfigError:
 #: The format of stored data until the first release: schema, layout and records. Each change of these raises the number, as
 #: does one of which node should own which shard, on which all nodes must agree. Data with another one is refused. Migrations
 #: begin with the first release, which fixes it.
-FORMAT = 10
+FORMAT = 11
 
 
 def refuse_other_format(place: str, found: int | None) -> None:

@@ -107,6 +107,8 @@ class Engine:
             "tocsin_shards_without_owner": self.supervisor.placement.without_owner(self.total_shards),
             "tocsin_node_names_shared": len(self.supervisor.membership.shared_names()),
             "tocsin_nodes_secret_differs": len(self.supervisor.membership.with_another_secret()),
+            "tocsin_sink_backlog": self.supervisor.sinks.backlog,
+            "tocsin_sink_behind_seconds": self.supervisor.sinks.behind_us / 1e6,
             "tocsin_dispatching": float(dispatcher.paused_reason is None),
         }
 

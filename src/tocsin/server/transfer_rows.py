@@ -17,6 +17,7 @@ from tocsin.model.ids import namespace_hash, shard_of
 from tocsin.model.namespace import Namespace
 from tocsin.ports.records import Records
 from tocsin.ports.store import (
+    EVENTS_SUFFIX,
     KEY_MAX,
     KEY_MIN,
     NOTIFICATIONS_SUFFIX,
@@ -57,6 +58,7 @@ class Contents:
     timers: int = 0
     schedules: int = 0
     notifications: int = 0
+    events: int = 0
     history: int = 0
     runs: int = 0
     failures: int = 0
@@ -67,7 +69,8 @@ class Contents:
     @property
     def rows(self) -> int:
         """All rows."""
-        return self.timers + self.schedules + self.notifications + self.history + self.runs + self.failures
+        live = self.timers + self.schedules + self.notifications + self.events
+        return live + self.history + self.runs + self.failures
 
     def add(self, row: Row) -> None:
         """Counts a row."""
@@ -83,6 +86,8 @@ class Contents:
             self.schedules += 1
         elif row.namespace.endswith(NOTIFICATIONS_SUFFIX):
             self.notifications += 1
+        elif row.namespace.endswith(EVENTS_SUFFIX):
+            self.events += 1
         else:
             self.timers += 1
 

@@ -248,7 +248,7 @@ def compose_message(invocation: Invocation, now_us: int, limits: CallbackLimits)
         if any(name.lower() == "content-type" for name in invocation.headers):
             headers = {}
         headers |= invocation.headers
-    if invocation.body is not None:
+    if invocation.body is not None and not invocation.event:
         headers |= dict(envelope_headers(invocation))
     timestamp_s = now_us // US_PER_SECOND
     headers |= {

@@ -52,6 +52,9 @@ GAUGES: dict[str, str] = {
     "tocsin_callback_connections": "Connections to timers' receivers, open or being opened, including idle ones.",
     "tocsin_agent_connections": "Connections to services for the agent's calls, open or being opened, including idle ones.",
     "tocsin_nats_connected": "1 while timers can be published to NATS; 0 also without `nats_url` and before the first one.",
+    "tocsin_sink_backlog": "Events that wait for sinks of their namespaces, in the shards of this node.",
+    "tocsin_sink_behind_seconds": "For how long a sink has not taken the next event of a shard of this node, the longest of "
+    "all; 0 if each takes what there is.",
     "tocsin_names_resolving": "Host names being resolved, for timers and service calls.",
     "tocsin_timers_deferred": "Due timers that wait in memory because their destination, or their namespace's share of the "
     "node, is full. Those that wait for a flow are not among them.",

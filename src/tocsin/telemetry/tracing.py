@@ -13,7 +13,7 @@ import os
 import random
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,6 +39,8 @@ _EXPORT_TIMEOUT_S = 5.0
 _SAMPLED = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f][13579bdf]")
 #: Ended attempts that wait for the engine's verdict, which follows at once but for those that are superseded.
 _WAITING_MAX = 10_000
+#: Timers to whose creates the span of a batch is linked; collectors keep so many by default.
+_LINKS_MAX = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,37 @@ class Tracer:
 
         return msgspec.structs.replace(invocation, traceparent=_traceparent(context.trace_id, context.span_id)), ended
 
+    def begin_batch(
+        self, batch: Invocation, done: Callable[[Exchange], None]
+    ) -> tuple[Invocation, Callable[[Exchange], None]]:
+        """The same for a batch: one span for the request, linked to the creates of those of its timers that are sampled. Its
+        trace is its own, since it belongs to the firings of several timers."""
+        items = batch.items or ()
+        created = [
+            _context_of(item.traceparent) for item in items if item.traceparent and _is_sampled(item.traceparent)
+        ]
+        if not created:
+            return batch, done
+        context = self._in_trace_of(batch.message_id)
+        begun_ns = time.time_ns()
+
+        def ended(exchange: Exchange) -> None:
+            outcome = exchange.outcome
+            if not isinstance(outcome, NotSent):
+                attributes = _answered(batch.method, outcome) | {
+                    "tocsin.namespace": batch.namespace,
+                    "tocsin.webhook_id": batch.message_id,
+                    "tocsin.batch.items": len(items),
+                }
+                accepted = isinstance(outcome, Response) and 200 <= outcome.status < 300
+                self.export(
+                    "fire batch", "CLIENT", context, None, begun_ns, time.time_ns(), attributes,
+                    failed=not accepted, links=created[:_LINKS_MAX],
+                )  # fmt: skip
+            done(exchange)
+
+        return msgspec.structs.replace(batch, traceparent=_traceparent(context.trace_id, context.span_id)), ended
+
     def observe(self, event: Event) -> None:
         """Exports an attempt when the engine has judged its answer."""
         if self._waiting and isinstance(event, AttemptFinished):
@@ -203,7 +236,7 @@ class Tracer:
         failed = verdict is not None and verdict.outcome in {"retried", "failed"}
         self.export(
             "fire", "CLIENT", attempt.context, None, attempt.begun_ns, attempt.ended_ns, attributes,
-            failed=failed, link=attempt.created,
+            failed=failed, links=(attempt.created,),
         )  # fmt: skip
 
     # ---------------------------------------------------------------- executions
@@ -237,7 +270,7 @@ class Tracer:
                 }
                 self.export(
                     "execute", "CLIENT", context, None, begun_ns, time.time_ns(), attributes,
-                    failed=not succeeded, link=submitted,
+                    failed=not succeeded, links=(submitted,),
                 )  # fmt: skip
             done(result)
 
@@ -257,7 +290,7 @@ class Tracer:
         attributes: dict[str, Any],
         *,
         failed: bool,
-        link: SpanContext | None = None,
+        links: Sequence[SpanContext] = (),
     ) -> None:
         """Hands a span to the processor; if its queue is full, the span is dropped."""
         from opentelemetry.sdk.trace import ReadableSpan
@@ -270,7 +303,7 @@ class Tracer:
                 parent=parent,
                 resource=self._resource,
                 attributes=attributes,
-                links=() if link is None else (Link(link),),
+                links=[Link(each) for each in links],
                 kind=SpanKind[kind],
                 status=Status(StatusCode.ERROR if failed else StatusCode.UNSET),
                 start_time=begun_ns,
@@ -297,8 +330,9 @@ class _TracedCaller:
         self.close = caller.close
 
     def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
-        """Starts the attempt."""
-        self._caller.invoke(*self._tracer.begin_attempt(invocation, done))
+        """Starts the attempt, or the batch of attempts."""
+        begin = self._tracer.begin_attempt if invocation.items is None else self._tracer.begin_batch
+        self._caller.invoke(*begin(invocation, done))
 
 
 class _TracedRequester:

@@ -24,6 +24,7 @@ from tocsin.testing.store_conformance_durability import (
     OpeningConformance,
     RecordsConformance,
 )
+from tocsin.testing.store_conformance_events import EventConformance
 from tocsin.testing.store_conformance_failures import FailureConformance
 from tocsin.testing.store_conformance_lists import (
     EndsConformance,
@@ -44,6 +45,7 @@ class StoreConformance(
     HistoryConformance,
     EndsConformance,
     FailureConformance,
+    EventConformance,
     ScheduleConformance,
     DamageConformance,
     RecordsConformance,

@@ -19,6 +19,7 @@ from tocsin.ports.store import (
     PAGE_BYTES_MAX,
     SCAN_ROWS_MAX,
     SCHEDULES_SUFFIX,
+    TIMERS_END_US,
     HistoryRow,
     ListCursor,
     Listed,
@@ -115,7 +116,8 @@ def query_of(request: ListRequest, namespaces: tuple[str, ...] | None, shards: S
         tags=request.tags,
         id_prefix=request.id_prefix,
         execute_after=request.execute_after,
-        execute_before=request.execute_before,
+        # Behind that are events for sinks, thousands perhaps.
+        execute_before=TIMERS_END_US if request.execute_before is None else request.execute_before,
         cursor=read_cursor(request.cursor),
         limit=request.limit,
         bytes_max=request.bytes_max,

@@ -162,6 +162,7 @@ class Namespaces:
         hooks: Mapping[str, Hook | None] = _NO_CHANGES,
         limits: FlowLimits | None = None,
         callback_batch: CallbackBatch | None = None,
+        event_sink: str | None = None,
         quotas: Mapping[str, int | None] | None = _SAME_QUOTAS,
         managed_by: str | None = None,
         reserved: bool = False,
@@ -191,6 +192,7 @@ class Namespaces:
             quotas=NO_QUOTAS.changed(quotas),
             managed_by=managed_by,
             callback_batch=callback_batch,
+            event_sink=event_sink,
         )
         if not await self.read(put_namespace(self._context.store, namespace, create=True)):
             await self.refresh()
@@ -213,16 +215,17 @@ class Namespaces:
         hooks: Mapping[str, Hook | None] = _NO_CHANGES,
         limits: FlowLimits | msgspec.UnsetType | None = msgspec.UNSET,
         callback_batch: CallbackBatch | msgspec.UnsetType | None = msgspec.UNSET,
+        event_sink: str | msgspec.UnsetType | None = msgspec.UNSET,
         quotas: Mapping[str, int | None] | None = _SAME_QUOTAS,
         managed_by: str | msgspec.UnsetType | None = msgspec.UNSET,
         expected_version: int | None = None,
         dry_run: bool = False,
     ) -> tuple[Namespace, bool]:
-        """Changes the fields that are not None; a `retry` of None restores the default policy, and `limits` or a
-        `callback_batch` of None removes them. Of the hooks, those of the given events change, or are removed where None, and
-        so do the quotas of the given fields; None removes all. A new secret signs alone at once, which ends a rotation; the
-        present one changes nothing. The namespace, and whether anything has changed: otherwise nothing was written. With
-        `dry_run` nothing is in any case.
+        """Changes the fields that are not None; a `retry` of None restores the default policy, and `limits`, a
+        `callback_batch` or an `event_sink` of None removes them. Of the hooks, those of the given events change, or are
+        removed where None, and so do the quotas of the given fields; None removes all. A new secret signs alone at once,
+        which ends a rotation; the present one changes nothing. The namespace, and whether anything has changed: otherwise
+        nothing was written. With `dry_run` nothing is in any case.
 
         When this returns, every node that may fire a timer applies the change. It takes at most a fifth longer than
         `namespaces_lease`. Raises NamespaceNotFound, NamespaceDeleting, InvalidInput, Conflict, Unavailable, and
@@ -230,7 +233,7 @@ class Namespaces:
         """
 
         unchanged = False
-        given = {"quotas": quotas, "limits": limits, "callbackBatch": callback_batch}
+        given = {"quotas": quotas, "limits": limits, "callbackBatch": callback_batch, "eventSink": event_sink}
         field = next((name for name, value in given.items() if value), None)
         if field is not None and name.startswith(RESERVED_PREFIX):
             raise InvalidInput(
@@ -253,6 +256,7 @@ class Namespaces:
                 hooks=(known.hooks or NO_HOOKS).changed(with_hooks(hooks, known.hooks)),
                 limits=known.limits if limits is msgspec.UNSET else limits,
                 callback_batch=known.callback_batch if callback_batch is msgspec.UNSET else callback_batch,
+                event_sink=known.event_sink if event_sink is msgspec.UNSET else event_sink,
                 quotas=(known.quotas or NO_QUOTAS).changed(quotas),
                 managed_by=known.managed_by if managed_by is msgspec.UNSET else managed_by,
             )

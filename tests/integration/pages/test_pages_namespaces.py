@@ -226,3 +226,13 @@ async def test_quotas_are_set_shown_with_their_use_and_removed(node: Node) -> No
 def _wrong(page: str, field: str) -> bool:
     """Whether the form shows an error at the field."""
     return re.search(f'id="wrong-{re.escape(field)}">[^<]', page) is not None
+
+
+async def test_a_sink_that_the_server_does_not_permit_is_refused_at_its_field(node: Node) -> None:
+    browser = node.browser()
+    assert 'name="eventSink" value=""' in (await browser.get("/namespaces/default")).text
+    answer = await browser.post("/namespaces/change", {"name": "default", "eventSink": "nats://events"})
+    assert answer.status_code == 400
+    assert "the server has no nats_url" in answer.text and 'name="eventSink" value="nats://events"' in answer.text
+    unchanged = await browser.post("/namespaces/change", {"name": "default", "eventSink": ""})
+    assert unchanged.status_code == 303

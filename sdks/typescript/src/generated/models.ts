@@ -845,6 +845,12 @@ export interface CreateNamespace {
    * timer by timer.
    */
   readonly callbackBatch?: CallbackBatch | undefined;
+  /**
+   * Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+   * `shop.events.timer.failed`, with JetStream’s acknowledgement. The setting `nats_targets` has to list the
+   * subject for the namespace. Events without a sink are not kept.
+   */
+  readonly eventSink?: string | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | undefined;
   /** Who is notified when it has succeeded. */
@@ -924,8 +930,8 @@ export interface GetNamespace {
 
 /**
  * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers, schedules and monitors
- * without their own for the same event; null removes one, and null removes `managedBy`, `limits` and
- * `callbackBatch`, which are otherwise replaced as a whole.
+ * without their own for the same event; null removes one, and null removes `managedBy`, `limits`,
+ * `callbackBatch` and `eventSink`, which are otherwise replaced as a whole.
  */
 export interface UpdateNamespace {
   /** The namespace's name. */
@@ -954,6 +960,12 @@ export interface UpdateNamespace {
    * timer by timer.
    */
   readonly callbackBatch?: CallbackBatch | null | undefined;
+  /**
+   * Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+   * `shop.events.timer.failed`, with JetStream’s acknowledgement. The setting `nats_targets` has to list the
+   * subject for the namespace. Events without a sink are not kept.
+   */
+  readonly eventSink?: string | null | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | null | undefined;
   /** Who is notified when it has succeeded. */
@@ -2070,6 +2082,12 @@ export interface Namespace {
    * timer by timer.
    */
   callbackBatch?: CallbackBatchAnswer;
+  /**
+   * Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+   * `shop.events.timer.failed`, with JetStream’s acknowledgement. The setting `nats_targets` has to list the
+   * subject for the namespace. Events without a sink are not kept.
+   */
+  eventSink?: string;
   /** Who is notified when it has failed, or expired. */
   onFailure?: HookAnswer;
   /** Who is notified when it has succeeded. */

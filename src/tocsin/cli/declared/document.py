@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from tocsin.cli.command import WrongUsage
 from tocsin.model.errors import FieldError, InvalidInput, TocsinError
 from tocsin.model.namespace import DEFAULT_NAMESPACE
+from tocsin.model.subjects import SubjectTargets
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.administration import NamespaceFields
@@ -134,6 +135,15 @@ class Document(NamedTuple):
 ERRORS_SHOWN_MAX = 20
 #: Whatever a server may be set to accept; it refuses what it does not.
 _ANY_US = 2**62
+
+
+class _AnySubject(SubjectTargets):
+    """Which subjects a namespace may name is known to the server alone."""
+
+    def refusal(self, url: str, namespace: str) -> str | None:
+        return super().refusal(url, "")
+
+
 RULES = InputRules(
     InputLimits(
         payload_bytes_max=2**31,
@@ -148,6 +158,7 @@ RULES = InputRules(
     lambda url: None,
     headers_sent_max=2**31,
     header_bytes_sent_max=2**31,
+    subjects=_AnySubject(),
 )
 _LISTS: dict[str, type[msgspec.Struct]] = {
     "namespaces": DeclaredNamespace,

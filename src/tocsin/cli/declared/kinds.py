@@ -219,7 +219,7 @@ class Namespaces(Kind):
         self._parser = RequestParser(RULES)
 
     def wanted(self, sent: DeclaredNamespace) -> Fields:
-        settings = settings_in(sent, self._parser)
+        settings = settings_in(sent, sent.name, self._parser)
         namespace = Namespace(
             sent.name,
             sent.num_shards or 1,
@@ -234,6 +234,7 @@ class Namespaces(Kind):
             limits=settings.limits or None,
             quotas=NO_QUOTAS.changed(settings.quotas),
             callback_batch=settings.callback_batch or None,
+            event_sink=settings.event_sink or None,
         )
         fields = self._picked(_members(namespace_answer(namespace, 0)))
         absent = {"numShards": sent.num_shards, "retention": sent.retention, "paused": sent.paused}

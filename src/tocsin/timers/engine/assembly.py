@@ -29,7 +29,6 @@ from tocsin.model.errors import (
 from tocsin.model.failure import FAILED
 from tocsin.model.hooks import Event, Hooks
 from tocsin.model.monitor import MonitorChange
-from tocsin.model.namespace import HistoryMode
 from tocsin.model.quota import Quota, Room, no_room
 from tocsin.model.schedule import Put, Replan, Replay
 from tocsin.model.timer import UNUSABLE, Status, Timer
@@ -37,7 +36,8 @@ from tocsin.ports.observer import TimerSuspended
 from tocsin.ports.quotas import QuotaRefused
 from tocsin.ports.store import RunRow, ShardBatch
 from tocsin.timers.engine import recurring
-from tocsin.timers.engine.idempotency import create_if, former_row, keeps, kept_for_its_keys, replay, stored_by_newer
+from tocsin.timers.engine.ends import EndRows
+from tocsin.timers.engine.idempotency import create_if, former_row, replay, stored_by_newer
 from tocsin.timers.engine.monitored import MonitorWrites
 from tocsin.timers.engine.notifications import (
     Subject,
@@ -72,8 +72,6 @@ from tocsin.timers.engine.runs import (
     accounted_instants,
     ended_run,
     events_of,
-    failure_row,
-    history_row,
     schedule_deleted,
     suspended_run,
 )
@@ -118,7 +116,6 @@ class Assembly:
         self._window = window
         self._now_us, self._boot_us = now_us, boot_us
         self._history_rule = history_rule
-        self._failure_retention_us = failure_retention_us
         self._hooks_of, self._refusal_of = hooks_of, refusal_of
         #: The room of namespaces for creates; None: none of them has a quota.
         self.room_for: RoomFor | None = None
@@ -132,6 +129,8 @@ class Assembly:
         self._batch = Batch(ShardBatch(window.shard_id, window.epoch, window.incarnation))
         self._runs = RunRows(window, self._batch, self._fetched, history_rule, failure_retention_us, now_us)
         self._monitors = MonitorWrites(window, self._batch, history_rule, now_us)
+        #: What is written of ends; it has to know which namespaces have a sink.
+        self.ends = EndRows(window, self._batch, history_rule, failure_retention_us, now_us)
         self._row_bytes_max, self._client_bytes_max = room.bytes_max, room.bytes_max - room.reserve_bytes
         # What the record of the present operation may have.
         self._bytes_max = room.bytes_max
@@ -183,6 +182,8 @@ class Assembly:
             for uuid in dict.fromkeys((*batch.final, *sorted(batch.relied_on))):
                 if uuid in window.finished:
                     self._take(window.finished[uuid])
+        if finished_max and window.events.waits:
+            window.events.add_to(batch)
         return self._with_upserts()
 
     def only(self, entry: Finished) -> Batch:
@@ -441,7 +442,7 @@ class Assembly:
             before = batch.accounted[op.uuid][0] if op.uuid in batch.accounted else accounted_instants(former.timer)
             batch.accounted[op.uuid] = (before, accounted_instants(timer))
             if turn.run is not None and turn.run.status in FAILED:
-                self._add_failure(op.uuid, run.generation, turn.run, turn.run.executed_at or self._now_us)
+                self.ends.fail(op.uuid, run.generation, turn.run, turn.run.executed_at or self._now_us)
         if timer.status is Status.PENDING:
             self.write(row, recurring.suspended_reason(timer), run)
         else:
@@ -449,6 +450,8 @@ class Assembly:
             if run is not None:
                 self._add_run(run)
         batch.events += events_of(shard_id, turn)
+        if self.ends.sinks is not None:
+            self.ends.turned(op.uuid, turn)
         if is_notified(row, self._hooks_of(timer.namespace)):
             self.notify(row, op.generation, turn_of_schedule(turn))
         return row
@@ -488,7 +491,7 @@ class Assembly:
         batch, ended = self._batch, Row(present.key, op.generation, timer, present.size)
         if timer.id and timer.namespace:
             # A damaged row may have lost them.
-            self._record(ended, timer)
+            self.ends.record(ended, timer)
         batch.final[op.uuid] = None
         batch.ended[op.uuid] = ended
         batch.upserts.pop(op.uuid, None)
@@ -546,7 +549,7 @@ class Assembly:
         batch.finished.append(entry)
         if entry.with_history:
             try:
-                self._record(entry.row, entry.timer)
+                self.ends.record(entry.row, entry.timer)
             except UNUSABLE as error:
                 entry.with_history = False
                 batch.unusable.append((key[1], f"history: {type(error).__name__}: {error}"[:REASON_CHARS_MAX]))
@@ -555,34 +558,6 @@ class Assembly:
         in_range = self._window.range_delete and watermark is not None and key <= watermark
         if key[1] not in batch.final and not in_range:
             batch.store.deletes.append(key[1])
-
-    def _record(self, row: Row, timer: Timer) -> None:
-        """Adds what is kept of a finished timer."""
-        batch, (mode, retention_us) = self._batch, self._history_rule(timer.namespace)
-        if timer.monitor is not None or (timer.notifies is not None and timer.status is Status.COMPLETED):
-            return
-        failed = timer.status in FAILED and mode is not HistoryMode.NONE
-        if failed:
-            # What is listed as a failure can be looked at.
-            retention_us = max(retention_us, self._failure_retention_us)
-        if timer.schedule is not None:
-            # Kept in every mode, so that creating an ended schedule again does not begin it again.
-            pass
-        elif timer.keys:
-            timer, retention_us = kept_for_its_keys(timer, mode, retention_us)
-        elif not keeps(mode, timer):
-            return
-        ended = timer.executed_at or self._now_us
-        kept = history_row(row, timer, ended, retention_us)
-        batch.store.history.append(kept)
-        batch.bytes += len(kept.record)
-        if failed and (row.key[1], row.generation) not in batch.store.resolved:
-            self._add_failure(row.key[1], row.generation, timer, ended)
-
-    def _add_failure(self, uuid: bytes, generation: bytes, ended: Timer, failed_at: int) -> None:
-        """Lists the end of a timer or occurrence as a failure (rule 28), in the batch that keeps its details."""
-        retention_us = self._failure_retention_us
-        self._batch.store.failures.append(failure_row(uuid, generation, ended, failed_at, retention_us))
 
     # ------------------------------------------------------------------ notifications
 
@@ -596,6 +571,8 @@ class Assembly:
         batch, now_us, subject_uuid = self._batch, self._now_us, row.key[1]
         defaults, at_us = self._hooks_of(row.timer.namespace), due_at(now_us, batch.store.delete_to)
         for event, subject in reported:
+            if row.timer.monitor is not None:
+                self.ends.monitor(subject_uuid, row.timer, subject.verb)
             try:
                 made = notification(event, subject, defaults, subject_uuid, ended_as, at_us, now_us)
                 if made is None:

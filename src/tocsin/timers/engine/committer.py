@@ -223,7 +223,7 @@ class CommitLane:
                 reserve(self._context, batch, 1)
             for uuid, reason in batch.unusable:
                 self._context.observe(WriteRefused(shard.shard_id, uuid, reason))
-            if (writes := batch.writes) or batch.finished:
+            if (writes := batch.writes) or batch.finished or batch.drains_events:
                 left -= writes + len(batch.finished)
                 finished_left = max(finished_left - len(batch.finished), 0)
                 batches.append((shard, batch))
@@ -253,6 +253,8 @@ class CommitLane:
             room=RowRoom(self._context.row_bytes_max, self._context.limits.row_reserve_bytes),
         )
         assembly.calendars_of = self._context.calendars_of
+        if self._context.sinks:
+            assembly.ends.sinks = self._context.sinks
         if self._context.quotas:
             assembly.room_for = cache(partial(room_for, self._context, window.shard_id))
         if any(rules.ordered for rules in self._context.flows.values()):
@@ -305,6 +307,8 @@ class CommitLane:
                 self._context.monitors_seen = True
             if batch.accounted:
                 note_recorded(self._context, shard.shard_id, batch.accounted)
+            if batch.events_added or batch.drains_events:
+                self._context.events_changed(shard)
             shard.recount()
         batch.answer()
         if window is not None:

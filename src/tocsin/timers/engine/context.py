@@ -78,6 +78,9 @@ class Context:
     calendars: dict[str, Calendars] = field(default_factory=dict)
     #: What has been used of quotas, by namespace; those without quotas have no account.
     quotas: dict[str, QuotaAccount] = field(default_factory=dict)
+    #: The namespaces with a sink, and its subject's URL; and what to call with a shard whose events may have changed.
+    sinks: dict[str, str] = field(default_factory=dict)
+    events_changed: Callable[[Shard], None] = field(default=lambda shard: None)
     #: Called when rules of flows, or namespaces, may have changed.
     rules_changed: Callable[[], None] = field(default=lambda: None)
     #: The names of the destinations that are paused, and what to call when these may have changed.
@@ -297,6 +300,10 @@ class Context:
             self.arcs.pop(namespace.name, None)
         self._learned_from[namespace.name] = number
         self.namespaces[namespace.name] = namespace
+        if namespace.event_sink is not None:
+            self.sinks[namespace.name] = namespace.event_sink
+        else:
+            self.sinks.pop(namespace.name, None)
         open_account(self.quotas, namespace)
 
     def _forget(self, name: str, number: int) -> None:
@@ -304,6 +311,7 @@ class Context:
         self.namespaces.pop(name, None)
         self.arcs.pop(name, None)
         self.quotas.pop(name, None)
+        self.sinks.pop(name, None)
 
     async def refresh_namespaces(self) -> None:
         """Returns after a read of the namespaces that began after the call. Concurrent callers share one read. Raises what

@@ -245,8 +245,8 @@ class Dispatcher:
         flow = self.flows.of(timer.namespace, timer.flow_key, namespace)
         rule, asked = batch_rule(timer, namespace, flow), True
         if flow is not None:
-            # What finds no slot asks its flow when it gets one, which has to be open then.
-            asked = rule is not None or flow.rule.flow.paused
+            # What finds no slot asks its flow when it gets one; but for the turn of an ordered key, which opens before.
+            asked = flow.rule.ordered or rule is not None or flow.rule.flow.paused
             if flow.queues or not self._lets(shard, row, flow, asked=asked):
                 self._defer_to_flow(shard, row, flow)
                 return
@@ -412,7 +412,6 @@ class Dispatcher:
         namespace = self.context.namespaces.get(row.timer.namespace)
         if self._may_fire_still(shard, row, namespace, now):
             flow = self.flows.of(row.timer.namespace, row.timer.flow_key, namespace)
-            # Whoever serves a flow's key has asked it.
             # Whoever serves a flow's key has asked it.
             if not (flow is None or flow is place or self._lets(shard, row, flow, in_turn=in_turn)):
                 row.let_at = HELD

@@ -31,6 +31,12 @@ class BreakerOptions:
 class EngineLimits:
     """Durations in microseconds (`_us`)."""
 
+    sink_backlog_max: int = setting(
+        100_000,
+        "Events of one shard that wait for sinks of their namespaces (`eventSink`). Of more, the oldest are removed, and a "
+        "`gap` event states how many. Higher values bridge longer outages of a sink, with more rows in the "
+        "store, about 0.5 KB each.",
+    )
     drain_timeout_us: int = setting(
         65 * SECOND,
         "How long a stopping node waits for in-flight callbacks; must be longer than `callback_timeout_max`. With "
@@ -248,5 +254,11 @@ class EngineLimits:
     quota_page_rows: int = 1_000
     #: How often a node asks the others what they have of the quotas.
     quota_exchange_interval_us: int = 5 * SECOND
+    #: Events of one page that is read for a sink.
+    sink_page_rows: int = 200
+    #: How long a sink has to acknowledge an event; pauses after one that it has not taken, doubled with each that follows.
+    sink_timeout_us: int = 5 * SECOND
+    sink_pause_initial_us: int = 1 * SECOND
+    sink_pause_max_us: int = 15 * SECOND
     #: Finished timers that one purge deletes in one transaction of a shard, so that other writes wait little.
     purge_rows: int = 2_000

@@ -10,7 +10,7 @@ from typing import Any
 
 from tocsin.model.errors import RecordTooNew, RecordUndecodable, StoreError
 from tocsin.ports.observer import LoadFailed, PageLoaded, TimersResumed, TimerSuspended
-from tocsin.ports.store import KEY_MAX, KEY_MIN, FireKey, StoredRow
+from tocsin.ports.store import EVENTS_END, EVENTS_START, KEY_MAX, KEY_MIN, FireKey, StoredRow
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.dispatcher import Dispatcher
 from tocsin.timers.engine.rows import TURN_REASON, LoadRequest, OpKind, Row, WriteOp, decoded_row, undecodable_row
@@ -186,9 +186,14 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
         if shard.window is not window:
             return
         pages += 1
-        full_at = resumption.take(page.rows)
+        rows, last = page.rows, page.complete_to
+        if any(EVENTS_START < row.key <= EVENTS_END for row in rows):
+            # The events of sinks, which nothing resumes, lie behind all timers.
+            rows, last = [row for row in rows if row.key <= EVENTS_START], max(last, EVENTS_END)
+            context.events_changed(shard)
+        full_at = resumption.take(rows)
         order.page_taken()
-        suspended.after = page.complete_to if full_at is None else full_at
+        suspended.after = last if full_at is None else full_at
         if suspended.after >= KEY_MAX:
             suspended.reasons = suspended.found | suspended.recent
             suspended.after = KEY_MIN

@@ -91,13 +91,13 @@ def notification(
     hook = hook_for(event, subject.timer.hooks, defaults)
     if hook is None:
         return None
-    return _uuid(uuid, ended_as, event), _timer(event, subject, hook, at_us, now_us)
+    # The same however often the end is written.
+    return uuid_beside(uuid, ended_as + event.value.encode()), _timer(event, subject, hook, at_us, now_us)
 
 
-def _uuid(subject: bytes, ended_as: bytes, event: Event) -> bytes:
-    """A UUID of version 8 (RFC 9562 section 5.8) that begins like the subject's, and so is in the same shard; the same
-    however often the end is written."""
-    found = bytearray(subject[:4] + hashlib.sha256(subject + ended_as + event.value.encode()).digest()[:12])
+def uuid_beside(subject: bytes, name: bytes) -> bytes:
+    """A UUID of version 8 (RFC 9562 section 5.8) of that name that begins like the subject's, and so is in the same shard."""
+    found = bytearray(subject[:4] + hashlib.sha256(subject + name).digest()[:12])
     found[6] = found[6] & 0x0F | 0x80
     found[8] = found[8] & 0x3F | 0x80
     return bytes(found)

@@ -10,7 +10,7 @@ from tocsin.model.ids import namespace_hash, shards_of_namespace
 from tocsin.model.quota import Room
 from tocsin.model.timer import Status
 from tocsin.ports.observer import LoadFailed
-from tocsin.ports.store import ListQuery
+from tocsin.ports.store import TIMERS_END_US, ListQuery
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.quota_accounts import PendingCount, QuotaAccount
 from tocsin.timers.engine.rows import Batch, OpKind, Row
@@ -115,7 +115,7 @@ class PendingCounting:
         while True:
             began_us = context.clock.boottime_us()
             query = ListQuery(
-                (name,), (shard_id,), _PENDING, cursor=cursor, limit=limits.quota_page_rows,
+                (name,), (shard_id,), _PENDING, execute_before=TIMERS_END_US, cursor=cursor, limit=limits.quota_page_rows,
                 scan_rows_max=limits.quota_page_rows * _OTHERS_PER_ROW,
             )  # fmt: skip
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,6 +32,7 @@ from tocsin.ports.store import (
 from tocsin.timers.engine.watching import Seen
 
 if TYPE_CHECKING:
+    from tocsin.timers.engine.event_log import Gap
     from tocsin.timers.engine.parts import WrittenPart
 
 #: The row waits for its flow.
@@ -295,6 +296,10 @@ class Batch:
     creates: dict[str, int] = field(default_factory=dict)
     #: Operations of parts.
     packed: int = 0
+    #: Events that it adds for sinks, those that it removes, and gaps that take the place of some.
+    events_added: int = 0
+    events_removed: list[bytes] = field(default_factory=list)
+    gaps: Sequence[Gap] = ()
     bytes: int = 0
     reckoned: int = 0
     events: list[Event] = field(default_factory=list)
@@ -316,6 +321,11 @@ class Batch:
     def writes(self) -> int:
         """How many operations it has, those of parts included."""
         return len(self.ops) + self.packed
+
+    @property
+    def drains_events(self) -> bool:
+        """Whether it removes events that waited for sinks."""
+        return bool(self.events_removed or self.gaps)
 
     def answer(self) -> None:
         """Answers every client of the batch, which is durable."""

@@ -16,6 +16,7 @@ from tocsin.timers.engine.attempt import HandedOverResults
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.destination_exchange import ASK_INTERVAL_US, DestinationExchange
 from tocsin.timers.engine.dispatcher import Dispatcher
+from tocsin.timers.engine.event_feed import EventSinks
 from tocsin.timers.engine.flow_exchange import FlowExchange
 from tocsin.timers.engine.lease import NodeLease
 from tocsin.timers.engine.membership import Membership
@@ -84,6 +85,7 @@ class Supervisor:
             self.tenures,
             total_shards,
         )
+        self.sinks = EventSinks(context, self.dispatcher.shards, self._spawn)
         self.destinations = DestinationExchange(context, self.dispatcher.admission)
         #: All shards by id, whether this node owns them or not.
         self.shards = self.ownership.shards
@@ -109,6 +111,7 @@ class Supervisor:
         self._spawn(_every(limits.replanning_interval_us, replanning.check))
         counting = PendingCounting(self._context, self.shards, self.total_shards)
         self._spawn(_every(ASK_INTERVAL_US, self.destinations.check))
+        self._spawn(_every(limits.heartbeat_interval_us, self.sinks.check))
         self._spawn(_every(limits.quota_check_interval_us, counting.check))
         self._spawn(self.looks.run())
         self._spawn(self._keep_supervising())

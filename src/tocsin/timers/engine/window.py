@@ -20,6 +20,7 @@ from collections.abc import Collection, Container, Iterable, KeysView, Sequence
 
 from tocsin.model.errors import RequestExpired, TocsinError
 from tocsin.ports.store import KEY_MIN, FireKey
+from tocsin.timers.engine.event_log import EventLog
 from tocsin.timers.engine.in_flight import AttemptsInFlight
 from tocsin.timers.engine.monitored import MonitorMemory
 from tocsin.timers.engine.parts import Creates, Part
@@ -93,6 +94,7 @@ class Window:
         # Generations that are about to be suspended. They must not fire, even if a load returns them again.
         self._suspending: dict[bytes, bytes] = {}
         self.monitors = MonitorMemory()
+        self.events = EventLog(epoch)
         self._refused: deque[tuple[int, WriteOp | Finished]] = deque()
         self._load: LoadRequest | None = None
         self._load_number = 0
@@ -290,7 +292,7 @@ class Window:
 
     def has_work(self) -> bool:
         """Whether there is anything to write, now or later."""
-        return bool(self.pending or self.finished)
+        return bool(self.pending or self.finished or self.events.waits)
 
     def unwritten(self) -> tuple[int, int]:
         """How many results of attempts wait for a batch, and the bytes of those timers' records."""
@@ -300,8 +302,7 @@ class Window:
     def being_written(self, uuid: bytes) -> bool:
         """Whether a batch, under way or to come, decides what becomes of the timer: it ends, is retried, or is changed by a
         client."""
-        waiting = (self.finished, self.retrying, self.awaiting_write, self._client_ops)
-        return any(uuid in each for each in waiting)
+        return any(uuid in each for each in (self.finished, self.retrying, self.awaiting_write, self._client_ops))
 
     @property
     def clients_wait(self) -> bool:
@@ -411,6 +412,7 @@ class Window:
             self._forget_creates(part, boot_us)
         for uuid in batch.monitors:
             self.monitors.committed(uuid, batch.final[uuid])
+        self.events.committed(batch)
         for op in batch.ops:
             if op.supersedes:
                 self.queue.forget(op.uuid)
@@ -578,15 +580,13 @@ class Window:
                 continue
             if committed.timer.schedule is None or not self._known(committed):
                 self._add(committed)
-        self._changed_since_load = {}
-        self.horizon = complete_to
+        self._changed_since_load, self.horizon = {}, complete_to
         return True
 
     def load_failed(self, request: LoadRequest) -> None:
         """Ends a failed load; it may be announced again."""
         if self._load is not None and self._load.number == request.number:
-            self._load = None
-            self._changed_since_load = {}
+            self._load, self._changed_since_load = None, {}
 
     def truncate(self, keep: int) -> None:
         """Drops all but the `keep` earliest rows. The horizon shrinks, and a load under way becomes void (rule 13)."""

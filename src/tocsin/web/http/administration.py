@@ -94,6 +94,14 @@ class QuotasAnswer(ResponseStruct, rename="camel", omit_defaults=True):
     payload_bytes: Annotated[int | UnsetType, _PAYLOAD_QUOTA] = UNSET
 
 
+_EVENT_SINK = about(
+    "Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as "
+    "`shop.events.timer.failed`, with JetStream’s acknowledgement. The setting `nats_targets` has to list the subject for "
+    "the namespace. Events without a sink are not kept.",
+    "nats://shop.events",
+)
+
+
 class NamespaceFields(RequestStruct, kw_only=True):
     """The settings of a namespace."""
 
@@ -105,6 +113,7 @@ class NamespaceFields(RequestStruct, kw_only=True):
     limits: Annotated[FlowLimits | UnsetType, LIMITS] = UNSET
     quotas: Annotated[Quotas, about("Limits on what its clients create.")] | UnsetType = UNSET
     callback_batch: Annotated[CallbackBatch | UnsetType, CALLBACK_BATCH] = UNSET
+    event_sink: Annotated[str | UnsetType, _EVENT_SINK] = UNSET
     on_failure: Annotated[Hook | UnsetType, ON_FAILURE] = UNSET
     on_success: Annotated[Hook | UnsetType, ON_SUCCESS] = UNSET
     on_recovery: Annotated[Hook | UnsetType, ON_RECOVERY] = UNSET
@@ -126,8 +135,8 @@ class CreateNamespace(NamespaceFields, kw_only=True):
 
 class UpdateNamespace(RequestStruct):
     """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers, schedules and monitors without
-    their own for the same event; null removes one, and null removes `managedBy`, `limits` and `callbackBatch`, which are
-    otherwise replaced as a whole."""
+    their own for the same event; null removes one, and null removes `managedBy`, `limits`, `callbackBatch` and `eventSink`,
+    which are otherwise replaced as a whole."""
 
     name: NamespaceName
     history: History | UnsetType = UNSET
@@ -141,6 +150,7 @@ class UpdateNamespace(RequestStruct):
     limits: Annotated[FlowLimits | UnsetType | None, LIMITS] = UNSET
     quotas: Annotated[Quotas | None, about("Changes to its quotas; null removes all.")] | UnsetType = UNSET
     callback_batch: Annotated[CallbackBatch | UnsetType | None, CALLBACK_BATCH] = UNSET
+    event_sink: Annotated[str | UnsetType | None, _EVENT_SINK] = UNSET
     on_failure: Annotated[Hook | UnsetType | None, ON_FAILURE] = UNSET
     on_success: Annotated[Hook | UnsetType | None, ON_SUCCESS] = UNSET
     on_recovery: Annotated[Hook | UnsetType | None, ON_RECOVERY] = UNSET
@@ -361,6 +371,7 @@ class Namespace(ResponseStruct):
     limits: Annotated[FlowLimitsAnswer | UnsetType, LIMITS] = UNSET
     quotas: Annotated[QuotasAnswer | UnsetType, about("Its quotas; absent if it has none.")] = UNSET
     callback_batch: Annotated[CallbackBatchAnswer | UnsetType, CALLBACK_BATCH] = UNSET
+    event_sink: Annotated[str | UnsetType, _EVENT_SINK] = UNSET
     on_failure: Annotated[HookAnswer | UnsetType, ON_FAILURE] = UNSET
     on_success: Annotated[HookAnswer | UnsetType, ON_SUCCESS] = UNSET
     on_recovery: Annotated[HookAnswer | UnsetType, ON_RECOVERY] = UNSET

@@ -31,7 +31,7 @@ from tocsin.web.http.instants import format_instant, optional_instant, read_dura
 
 class NamespaceSettings(NamedTuple):
     """The retention, None if it is absent; the policy: UNSET if it is absent, None to remove the namespace's; the hooks and
-    the quotas that are set or removed, None to remove all quotas; and the limits and the batch, like the policy."""
+    the quotas that are set or removed, None to remove all quotas; and the limits, the batch and the sink, like the policy."""
 
     retention_us: int | None
     retry: RetryPolicy | UnsetType | None
@@ -39,6 +39,7 @@ class NamespaceSettings(NamedTuple):
     quotas: Mapping[str, int | None] | None
     limits: FlowLimits | UnsetType | None
     callback_batch: CallbackBatch | UnsetType | None
+    event_sink: str | UnsetType | None
 
 
 class NamespaceRequests:
@@ -51,7 +52,7 @@ class NamespaceRequests:
 
     async def create(self, sent: wire.CreateNamespace, actor: Actor) -> Namespace:
         """Creates a namespace."""
-        converted = settings_in(sent, self._parser)
+        converted = settings_in(sent, sent.name, self._parser)
         namespace = await self._service.namespaces.create(
             sent.name,
             num_shards=None if sent.num_shards is UNSET else sent.num_shards,
@@ -63,6 +64,7 @@ class NamespaceRequests:
             hooks=converted.hooks,
             limits=converted.limits or None,
             callback_batch=converted.callback_batch or None,
+            event_sink=converted.event_sink or None,
             quotas=converted.quotas,
             managed_by=sent.managed_by or None,
         )
@@ -71,7 +73,7 @@ class NamespaceRequests:
 
     async def update(self, sent: wire.UpdateNamespace, actor: Actor) -> tuple[Namespace, bool]:
         """Changes the fields that are sent. The namespace, and whether anything has changed."""
-        converted = settings_in(sent, self._parser)
+        converted = settings_in(sent, sent.name, self._parser)
         namespace, changed = await self._service.namespaces.update(
             sent.name,
             history=None if sent.history is UNSET else sent.history,
@@ -84,6 +86,7 @@ class NamespaceRequests:
             hooks=converted.hooks,
             limits=converted.limits,
             callback_batch=converted.callback_batch,
+            event_sink=converted.event_sink,
             quotas=converted.quotas,
             managed_by=sent.managed_by,
             expected_version=None if sent.expected_version is UNSET else sent.expected_version,
@@ -103,8 +106,10 @@ class NamespaceRequests:
         return namespace, rotation
 
 
-def settings_in(sent: wire.NamespaceFields | wire.UpdateNamespace, parser: RequestParser) -> NamespaceSettings:
-    """The settings that a request has. Raises InvalidInput with all bad fields."""
+def settings_in(
+    sent: wire.NamespaceFields | wire.UpdateNamespace, name: str, parser: RequestParser
+) -> NamespaceSettings:
+    """The settings that a request about the namespace of this name has. Raises InvalidInput with all bad fields."""
     rules = parser.rules
     errors = bad_fields(sent, rules)
     retention_us = read_duration("retention", sent.retention, errors)
@@ -114,9 +119,13 @@ def settings_in(sent: wire.NamespaceFields | wire.UpdateNamespace, parser: Reque
     limits, batch = read_limits(sent.limits, "limits", rules, errors), read_batch(sent.callback_batch, rules, errors)
     if isinstance(sent.quotas, wire.Quotas):
         errors += [FieldError(f"quotas.{each.path}", each.reason) for each in bad_fields(sent.quotas, rules)]
+    sink = sent.event_sink
+    if isinstance(sink, str) and (reason := rules.event_sink(sink, name)):
+        errors.append(FieldError("eventSink", reason))
     if errors:
         raise InvalidInput(*errors)
-    return NamespaceSettings(retention_us, retry, {} if hooks is UNSET else hooks, _quotas(sent.quotas), limits, batch)
+    changed_hooks = {} if hooks is UNSET else hooks
+    return NamespaceSettings(retention_us, retry, changed_hooks, _quotas(sent.quotas), limits, batch, sink)
 
 
 def _quotas(sent: wire.Quotas | UnsetType | None) -> Mapping[str, int | None] | None:
@@ -139,6 +148,7 @@ def _details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict[str, Det
         "secret": _whether_set(sent.secret),
         "limits": limits_detail(sent.limits),
         "callbackBatch": batch_detail(sent.callback_batch),
+        "eventSink": "removed" if sent.event_sink is None else sent.event_sink,
         "quotas": UNSET if sent.quotas is UNSET else _words(sent.quotas),
         "managedBy": "removed" if sent.managed_by is None else sent.managed_by,
         **{field_of(event): _whether_set(getattr(sent, f"on_{event}")) for event in Event},
@@ -179,6 +189,7 @@ def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
         quotas=UNSET if namespace.quotas is None else _quotas_answer(namespace.quotas),
         managed_by=namespace.managed_by or UNSET,
         callback_batch=batch_answer(namespace.callback_batch),
+        event_sink=namespace.event_sink or UNSET,
     )
     set_hooks(answer, namespace.hooks)
     return answer

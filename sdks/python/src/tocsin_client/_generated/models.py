@@ -1493,6 +1493,10 @@ class CreateNamespace:
     #: Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers timer
     #: by timer.
     callback_batch: CallbackBatch | Mapping[str, Any] | Unset = UNSET
+    #: Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+    #: `shop.events.timer.failed`, with JetStream’s acknowledgement. The setting `nats_targets` has to list the subject
+    #: for the namespace. Events without a sink are not kept.
+    event_sink: str | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -1533,6 +1537,8 @@ class CreateNamespace:
             sent["quotas"] = object_json("quotas", self.quotas, Quotas)
         if self.callback_batch is not UNSET:
             sent["callbackBatch"] = object_json("callback_batch", self.callback_batch, CallbackBatch)
+        if self.event_sink is not UNSET:
+            sent["eventSink"] = self.event_sink
         if self.on_failure is not UNSET:
             sent["onFailure"] = object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -1660,8 +1666,8 @@ class GetNamespace:
 @dataclass(kw_only=True, slots=True)
 class UpdateNamespace:
     """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers, schedules and monitors
-    without their own for the same event; null removes one, and null removes `managedBy`, `limits` and `callbackBatch`,
-    which are otherwise replaced as a whole."""
+    without their own for the same event; null removes one, and null removes `managedBy`, `limits`, `callbackBatch` and
+    `eventSink`, which are otherwise replaced as a whole."""
 
     #: The namespace's name.
     name: str
@@ -1685,6 +1691,10 @@ class UpdateNamespace:
     #: Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers timer
     #: by timer.
     callback_batch: CallbackBatch | Mapping[str, Any] | None | Unset = UNSET
+    #: Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+    #: `shop.events.timer.failed`, with JetStream’s acknowledgement. The setting `nats_targets` has to list the subject
+    #: for the namespace. Events without a sink are not kept.
+    event_sink: str | None | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -1733,6 +1743,8 @@ class UpdateNamespace:
                 if self.callback_batch is None
                 else object_json("callback_batch", self.callback_batch, CallbackBatch)
             )
+        if self.event_sink is not UNSET:
+            sent["eventSink"] = self.event_sink
         if self.on_failure is not UNSET:
             sent["onFailure"] = None if self.on_failure is None else object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -3723,6 +3735,10 @@ class Namespace:
     #: Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers timer
     #: by timer.
     callback_batch: CallbackBatchAnswer | None = None
+    #: Where what becomes of its timers, schedules and monitors is published: below this subject of NATS, such as
+    #: `shop.events.timer.failed`, with JetStream’s acknowledgement. The setting `nats_targets` has to list the subject
+    #: for the namespace. Events without a sink are not kept.
+    event_sink: str | None = None
     #: Who is notified when it has failed, or expired.
     on_failure: HookAnswer | None = None
     #: Who is notified when it has succeeded.
@@ -3763,6 +3779,7 @@ class Namespace:
             callback_batch=None
             if source.get("callbackBatch") is None
             else CallbackBatchAnswer.from_json(source["callbackBatch"]),
+            event_sink=source.get("eventSink"),
             on_failure=None if source.get("onFailure") is None else HookAnswer.from_json(source["onFailure"]),
             on_success=None if source.get("onSuccess") is None else HookAnswer.from_json(source["onSuccess"]),
             on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),

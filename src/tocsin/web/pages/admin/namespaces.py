@@ -87,6 +87,7 @@ _LABELS = {
     **_QUOTA_LABELS,
     **_LIMIT_LABELS,
     **BATCH_LABELS,
+    "eventSink": "Events",
     "grace": "Grace period",
     "force": "Rotate although the previous secret is still valid",
     "cancelPending": "Pending timers and schedules",
@@ -188,6 +189,8 @@ class Namespaces(Part):
         before = await self.namespace(name)
         body |= _changed_hooks(before, form) | _changed_quotas(before, form) | _changed_limits(before, form)
         body |= _changed_batch(before, form)
+        if "eventSink" in form and (sink := form.get("eventSink")) != (before.event_sink or ""):
+            body["eventSink"] = sink or None
         errors: list[FieldError] = []
         if "retry" in form:
             sent = RequestForm.read(form)
@@ -321,6 +324,7 @@ def _form_of(namespace: Namespace) -> dict[str, str]:
         **_quotas_of(namespace),
         **limit_texts("limits", namespace.limits),
         **batch_texts(namespace.callback_batch),
+        "eventSink": namespace.event_sink or "",
         **RequestForm.policy_texts(namespace.retry or DEFAULT_POLICY),
     }
 
@@ -382,6 +386,7 @@ def _sent(context: RequestContext) -> dict[str, str]:
         *_QUOTA_LABELS,
         *_LIMIT_LABELS,
         *BATCH_LABELS,
+        "eventSink",
     )
     return {name: context.form.get(name) for name in names if name in context.form} | policy
 

@@ -22,6 +22,10 @@ import java.util.Map;
  * @param quotas Limits on what its clients create.
  * @param callbackBatch Due timers with the same URL, method, headers and timeout are sent in one request, which the
  * receiver answers timer by timer.
+ * @param eventSink Where what becomes of its timers, schedules and monitors is published: below this subject of NATS,
+ * such as <code>shop.events.timer.failed</code>, with JetStream’s acknowledgement. The setting
+ * <code>nats_targets</code> has to list the subject for the namespace. Events without a sink are not
+ * kept.
  * @param onFailure Who is notified when it has failed, or expired.
  * @param onSuccess Who is notified when it has succeeded.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -42,6 +46,7 @@ public record CreateNamespace(
         Field<FlowLimits> limits,
         Field<Quotas> quotas,
         Field<CallbackBatch> callbackBatch,
+        Field<String> eventSink,
         Field<Hook> onFailure,
         Field<Hook> onSuccess,
         Field<Hook> onRecovery,
@@ -60,6 +65,7 @@ public record CreateNamespace(
     public static CreateNamespace of(String name) {
         return new CreateNamespace(
                 name,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -105,6 +111,7 @@ public record CreateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -142,6 +149,7 @@ public record CreateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -179,6 +187,7 @@ public record CreateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -218,6 +227,7 @@ public record CreateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -255,6 +265,7 @@ public record CreateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -292,6 +303,7 @@ public record CreateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -329,6 +341,7 @@ public record CreateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -368,6 +381,51 @@ public record CreateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused,
+                onLate,
+                secret,
+                managedBy);
+    }
+
+    /**
+     * Where what becomes of its timers, schedules and monitors is published: below this subject of NATS,
+     * such as <code>shop.events.timer.failed</code>, with JetStream’s acknowledgement. The setting
+     * <code>nats_targets</code> has to list the subject for the namespace. Events without a sink are not
+     * kept.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace eventSink(String value) {
+        return eventSink(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param eventSink Where what becomes of its timers, schedules and monitors is published: below this subject of NATS,
+     * such as <code>shop.events.timer.failed</code>, with JetStream’s acknowledgement. The setting
+     * <code>nats_targets</code> has to list the subject for the namespace. Events without a sink are not
+     * kept.
+     * @return a copy with it
+     */
+    public CreateNamespace eventSink(Field<String> eventSink) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                answers,
+                retryPolicy,
+                limits,
+                quotas,
+                callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -405,6 +463,7 @@ public record CreateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -442,6 +501,7 @@ public record CreateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -481,6 +541,7 @@ public record CreateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -518,6 +579,7 @@ public record CreateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -555,6 +617,7 @@ public record CreateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -592,6 +655,7 @@ public record CreateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -629,6 +693,7 @@ public record CreateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -666,6 +731,7 @@ public record CreateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -692,6 +758,7 @@ public record CreateNamespace(
         limits.putInto(sent, "limits", FlowLimits::toJson);
         quotas.putInto(sent, "quotas", Quotas::toJson);
         callbackBatch.putInto(sent, "callbackBatch", CallbackBatch::toJson);
+        eventSink.putInto(sent, "eventSink", Json::of);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);

@@ -31,6 +31,10 @@ import org.jspecify.annotations.Nullable;
  * @param quotas Its quotas; absent if it has none. Null if absent.
  * @param callbackBatch Due timers with the same URL, method, headers and timeout are sent in one request, which the
  * receiver answers timer by timer. Null if absent.
+ * @param eventSink Where what becomes of its timers, schedules and monitors is published: below this subject of NATS,
+ * such as <code>shop.events.timer.failed</code>, with JetStream’s acknowledgement. The setting
+ * <code>nats_targets</code> has to list the subject for the namespace. Events without a sink are not
+ * kept. Null if absent.
  * @param onFailure Who is notified when it has failed, or expired. Null if absent.
  * @param onSuccess Who is notified when it has succeeded. Null if absent.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -58,6 +62,7 @@ public record Namespace(
         @Nullable FlowLimitsAnswer limits,
         @Nullable QuotasAnswer quotas,
         @Nullable CallbackBatchAnswer callbackBatch,
+        @Nullable String eventSink,
         @Nullable HookAnswer onFailure,
         @Nullable HookAnswer onSuccess,
         @Nullable HookAnswer onRecovery,
@@ -91,6 +96,7 @@ public record Namespace(
                 source.readOptional("limits", FlowLimitsAnswer::fromJson),
                 source.readOptional("quotas", QuotasAnswer::fromJson),
                 source.readOptional("callbackBatch", CallbackBatchAnswer::fromJson),
+                source.readOptional("eventSink", Json::asString),
                 source.readOptional("onFailure", HookAnswer::fromJson),
                 source.readOptional("onSuccess", HookAnswer::fromJson),
                 source.readOptional("onRecovery", HookAnswer::fromJson),

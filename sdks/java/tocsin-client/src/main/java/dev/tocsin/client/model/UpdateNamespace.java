@@ -11,8 +11,8 @@ import java.util.Map;
 /**
  * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers, schedules and
  * monitors without their own for the same event; null removes one, and null removes
- * <code>managedBy</code>, <code>limits</code> and <code>callbackBatch</code>, which are otherwise
- * replaced as a whole.
+ * <code>managedBy</code>, <code>limits</code>, <code>callbackBatch</code> and <code>eventSink</code>,
+ * which are otherwise replaced as a whole.
  *
  * @param name The namespace's name.
  * @param history Which finished timers stay visible.
@@ -26,6 +26,10 @@ import java.util.Map;
  * @param quotas Changes to its quotas; null removes all.
  * @param callbackBatch Due timers with the same URL, method, headers and timeout are sent in one request, which the
  * receiver answers timer by timer.
+ * @param eventSink Where what becomes of its timers, schedules and monitors is published: below this subject of NATS,
+ * such as <code>shop.events.timer.failed</code>, with JetStream’s acknowledgement. The setting
+ * <code>nats_targets</code> has to list the subject for the namespace. Events without a sink are not
+ * kept.
  * @param onFailure Who is notified when it has failed, or expired.
  * @param onSuccess Who is notified when it has succeeded.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -49,6 +53,7 @@ public record UpdateNamespace(
         Field<FlowLimits> limits,
         Field<Quotas> quotas,
         Field<CallbackBatch> callbackBatch,
+        Field<String> eventSink,
         Field<Hook> onFailure,
         Field<Hook> onSuccess,
         Field<Hook> onRecovery,
@@ -68,6 +73,7 @@ public record UpdateNamespace(
     public static UpdateNamespace of(String name) {
         return new UpdateNamespace(
                 name,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -116,6 +122,7 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -155,6 +162,7 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -194,6 +202,7 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -233,6 +242,7 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -274,6 +284,7 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -313,6 +324,7 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -352,6 +364,7 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -391,6 +404,7 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -432,6 +446,53 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused,
+                onLate,
+                managedBy,
+                expectedVersion,
+                dryRun);
+    }
+
+    /**
+     * Where what becomes of its timers, schedules and monitors is published: below this subject of NATS,
+     * such as <code>shop.events.timer.failed</code>, with JetStream’s acknowledgement. The setting
+     * <code>nats_targets</code> has to list the subject for the namespace. Events without a sink are not
+     * kept.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateNamespace eventSink(String value) {
+        return eventSink(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param eventSink Where what becomes of its timers, schedules and monitors is published: below this subject of NATS,
+     * such as <code>shop.events.timer.failed</code>, with JetStream’s acknowledgement. The setting
+     * <code>nats_targets</code> has to list the subject for the namespace. Events without a sink are not
+     * kept.
+     * @return a copy with it
+     */
+    public UpdateNamespace eventSink(Field<String> eventSink) {
+        return new UpdateNamespace(
+                name,
+                history,
+                retention,
+                secret,
+                paused,
+                answers,
+                retryPolicy,
+                limits,
+                quotas,
+                callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -471,6 +532,7 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -510,6 +572,7 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -551,6 +614,7 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -590,6 +654,7 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -629,6 +694,7 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -668,6 +734,7 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -707,6 +774,7 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -748,6 +816,7 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -787,6 +856,7 @@ public record UpdateNamespace(
                 limits,
                 quotas,
                 callbackBatch,
+                eventSink,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -815,6 +885,7 @@ public record UpdateNamespace(
         limits.putInto(sent, "limits", FlowLimits::toJson);
         quotas.putInto(sent, "quotas", Quotas::toJson);
         callbackBatch.putInto(sent, "callbackBatch", CallbackBatch::toJson);
+        eventSink.putInto(sent, "eventSink", Json::of);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);

@@ -1,0 +1,305 @@
+"""Publishes the events of namespaces with a sink, shard by shard, in the order of their commits.
+
+A shard's owner publishes an event, waits until the sink has taken it, and has its row deleted with the shard's next batch.
+So a crash, a lost claim or an unknown outcome repeats an event under the same id, and loses none. Timers never wait for a
+sink."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+import msgspec
+
+from tocsin.model.answer import Outcome, Response
+from tocsin.model.errors import RecordUndecodable, StoreError
+from tocsin.model.namespace import Namespace
+from tocsin.model.retry import backoff_us
+from tocsin.model.sink import GAP, SinkEvent, decode_event, encode_event, gap_event
+from tocsin.model.timer import JSON_TYPE, NULL_PAYLOAD, RawBody
+from tocsin.ports.http import Exchange, Invocation
+from tocsin.ports.observer import LoadFailed
+from tocsin.ports.sinks import EventNotTaken, EventPublished, EventsLost
+from tocsin.ports.store import EVENTS_END, EVENTS_START, EVENTS_SUFFIX, FireKey, StoredRow
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.event_log import Gap
+from tocsin.timers.engine.shard import Shard
+from tocsin.timers.engine.window import Window
+
+#: Outcomes that concern all sinks: they are on one server.
+_SERVER_AWAY = frozenset({"CONNECTION_FAILED", "CONNECTION_CLOSED", "TIMEOUT", "SHUTDOWN"})
+#: Least time between two removals of a few events beyond the backlog: each rewrites the gap. At most so many go at once, in
+#: one chunk with the gap, for which every store has room.
+_LOSE_INTERVAL_US, _LOST_MAX = 1_000_000, 50
+#: Characters of the reason why a sink has not taken an event.
+_DETAIL_CHARS_MAX = 200
+
+
+class _Lane:
+    """The events of one namespace in a shard: its sink has taken everything up to `after`. `behind`: it has not taken what
+    follows, which is tried again at `again_at`; since when that is so, `behind_since` (boot time)."""
+
+    __slots__ = ("after", "again_at", "behind", "behind_since", "failures")
+
+    def __init__(self) -> None:
+        self.after = EVENTS_START
+        self.behind = False
+        self.behind_since: int | None = None
+        self.failures = 0
+        self.again_at = 0
+
+
+class _Feed:
+    """The events of one shard under one claim."""
+
+    def __init__(self, shard: Shard, window: Window, context: Context) -> None:
+        self.window = window
+        #: Set when there may be something to do.
+        self.wake = asyncio.Event()
+        self.lanes: dict[str, _Lane] = {}
+        self._shard, self._context, self._log = shard, context, window.events
+        # Up to where everything was read, and taken or left to a lane.
+        self._read_to = EVENTS_START
+        self._paused_until = self._lose_at = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether the claim has ended, or the shard is being handed over."""
+        return self._shard.window is not self.window or self._shard.draining
+
+    async def run(self) -> None:
+        """Publishes until the claim ends."""
+        while not self.ended:
+            self.wake.clear()
+            try:
+                await self._turn()
+            except StoreError as error:
+                self._context.observe(LoadFailed(self._shard.shard_id, str(error)))
+            await self.wake.wait()
+
+    async def _turn(self) -> None:
+        log, boot_us = self._log, self._context.clock.boottime_us()
+        if not log.counted:
+            await self._count()
+        excess = log.rows - len(log.removed) - self._context.limits.sink_backlog_max
+        if excess > 0 and not log.gaps and (boot_us >= self._lose_at or excess >= _LOST_MAX):
+            self._lose_at = boot_us + _LOSE_INTERVAL_US
+            await self._lose(min(excess, _LOST_MAX))
+        if boot_us >= self._paused_until:
+            due = [lane for lane in self.lanes.values() if lane.behind and boot_us >= lane.again_at]
+            if due or self._read_to < log.committed_to:
+                await self._publish_from(min(self._read_to, *(lane.after for lane in due), log.committed_to), due)
+
+    async def _page(self, after: FireKey) -> tuple[list[StoredRow], FireKey]:
+        """The events behind a key that are durable, and the key up to which they are all of them."""
+        context, upto = self._context, min(self._log.committed_to, EVENTS_END)
+        page = await context.in_turn(
+            context.store.load_suspended(self._shard.shard_id, after, context.limits.sink_page_rows)
+        )
+        # A store may show a part of a batch that is being written.
+        return [row for row in page.rows if row.key <= upto], min(page.complete_to, upto)
+
+    async def _count(self) -> None:
+        """Counts the events that earlier owners have left."""
+        after, found = EVENTS_START, 0
+        while after < self._log.claimed_at:
+            rows, after = await self._page(after)
+            found += sum(row.key < self._log.claimed_at for row in rows)
+        self._log.count_earlier(found)
+
+    # ------------------------------------------------------------------ publishing
+
+    async def _publish_from(self, after: FireKey, due: list[_Lane]) -> None:
+        """Publishes everything behind a key but what lanes that are behind have left; those that are due begin again."""
+        for lane in due:
+            lane.behind = False
+        log = self._log
+        upto = log.committed_to
+        self._read_to = after
+        while after < upto:
+            # As of before the page is read: it may have rows that are gone, or are gaps, once their turn comes.
+            leaving, gaps = log.leaving(), {*log.gaps}
+            rows, after = await self._page(after)
+            for row in rows:
+                if row.uuid in gaps:
+                    self._await_gap(row)
+                elif row.uuid not in leaving and not await self._publish_row(row):
+                    return
+                self._read_to = row.key
+            self._read_to = after
+
+    async def _publish_row(self, row: StoredRow) -> bool:
+        """Whether the pass goes on with the next row."""
+        namespace = row.namespace.removesuffix(EVENTS_SUFFIX)
+        lane = self.lanes.setdefault(namespace, _Lane())
+        if lane.behind or row.key <= lane.after:
+            return True
+        known, url = self._context.namespaces.get(namespace), self._context.sinks.get(namespace)
+        if known is not None and known.damaged is not None:
+            self._leave(lane, namespace, "NAMESPACE_DAMAGED", known.damaged)
+            return True
+        if known is None or url is None:
+            self._remove(row)
+            self._context.observe(EventsLost(namespace, 1, "no_sink"))
+            return True
+        try:
+            event = decode_event(row.record)
+        except RecordUndecodable:
+            self._replace(namespace, [row], "damaged")
+            return True
+        outcome = await self._publish(event, f"{url}.{event.type}", known, row.record)
+        if self._shard.window is not self.window:
+            return False
+        if isinstance(outcome, Response):
+            lane.after, lane.failures, lane.behind_since = row.key, 0, None
+            self._remove(row)
+            self._context.observe(EventPublished(namespace, event.type))
+            return not self.ended
+        self._leave(lane, namespace, outcome.code, outcome.detail)
+        if outcome.code in _SERVER_AWAY:
+            self._paused_until = lane.again_at
+            return False
+        return not self.ended
+
+    def _await_gap(self, row: StoredRow) -> None:
+        """The row is read again once the gap is durable that takes its place, before what follows it."""
+        lane = self.lanes.setdefault(row.namespace.removesuffix(EVENTS_SUFFIX), _Lane())
+        if not lane.behind:
+            lane.behind, lane.again_at = True, 0
+
+    async def _publish(self, event: SinkEvent, url: str, namespace: Namespace, record: bytes) -> Outcome:
+        clock = self._context.clock
+        now_us = clock.now_us()
+        invocation = Invocation(
+            namespace=namespace.name,
+            timer_id="",
+            execute_at=now_us,
+            fired_at=now_us,
+            attempt=1,
+            payload=NULL_PAYLOAD,
+            message_id=event.id,
+            url=url,
+            method="POST",
+            headers=None,
+            timeout_us=self._context.limits.sink_timeout_us,
+            secrets=() if namespace.secret is None else namespace.signing.at(now_us),
+            traceparent=None,
+            body=RawBody(JSON_TYPE, json=msgspec.Raw(record)),
+            event=True,
+        )
+        ended: asyncio.Future[Exchange] = asyncio.get_running_loop().create_future()
+
+        def done(exchange: Exchange) -> None:
+            if not ended.done():
+                ended.set_result(exchange)
+
+        self._context.caller.invoke(invocation, done)
+        return (await ended).outcome
+
+    def _leave(self, lane: _Lane, namespace: str, code: str, detail: str) -> None:
+        """The sink has not taken the event: the lane is behind until it is tried again."""
+        limits, boot_us = self._context.limits, self._context.clock.boottime_us()
+        lane.failures += 1
+        pause_us = backoff_us(lane.failures, limits.sink_pause_initial_us, limits.sink_pause_max_us)
+        lane.behind, lane.again_at = True, boot_us + int(pause_us * self._context.random.uniform(0.5, 1.0))
+        if lane.behind_since is None:
+            lane.behind_since = boot_us
+        self._context.observe(EventNotTaken(namespace, code, detail[:_DETAIL_CHARS_MAX]))
+
+    def _remove(self, row: StoredRow) -> None:
+        self._log.removed[row.uuid] = None
+        self._shard.lane.schedule(self._shard, urgent=False)
+
+    # ------------------------------------------------------------------ losing
+
+    async def _lose(self, excess: int) -> None:
+        """Removes the oldest events, so many fewer remain; of each namespace's, one becomes a gap."""
+        log, found, after, count = self._log, dict[str, list[StoredRow]](), EVENTS_START, 0
+        while count < excess and after < log.committed_to:
+            # As of before the page is read, as above.
+            leaving = log.leaving()
+            rows, after = await self._page(after)
+            for row in rows:
+                if row.uuid in leaving:
+                    continue
+                of = found.setdefault(row.namespace.removesuffix(EVENTS_SUFFIX), [])
+                count += bool(of)
+                of.append(row)
+                if count == excess:
+                    break
+        for namespace, rows in found.items():
+            if len(rows) > 1:
+                self._replace(namespace, rows, "backlog")
+
+    def _replace(self, namespace: str, rows: list[StoredRow], reason: str) -> None:
+        """A gap takes the place of these events of a namespace, oldest first."""
+        events = [_readable(row) for row in rows]
+        place, now_us = rows[-1], self._context.clock.now_us()
+        gap = gap_event(place.uuid, namespace, events, now_us)
+        row = place._replace(record=encode_event(gap))
+        self._log.gaps[place.uuid] = Gap(row, [each.uuid for each in rows[:-1]])
+        self._shard.lane.schedule(self._shard, urgent=False)
+        self._await_gap(place)
+        lost = sum(event is None or event.type != GAP for event in events)
+        self._context.observe(EventsLost(namespace, lost, reason))
+
+
+def _readable(row: StoredRow) -> SinkEvent | None:
+    try:
+        return decode_event(row.record)
+    except RecordUndecodable:
+        return None
+
+
+class EventSinks:
+    """The events of all shards of this node. `owned` are the shards that it owns."""
+
+    def __init__(
+        self,
+        context: Context,
+        owned: Mapping[int, Shard],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
+        self._context, self._owned, self._spawn = context, owned, spawn
+        self._feeds: dict[int, _Feed] = {}
+        context.events_changed = self.changed
+
+    @property
+    def backlog(self) -> int:
+        """Events that wait in the shards of this node, as far as they are counted."""
+        return sum(feed.window.events.rows for feed in self._feeds.values())
+
+    @property
+    def behind_us(self) -> int:
+        """For how long a sink has taken nothing, the longest of all; 0 if each takes what there is."""
+        since = [
+            lane.behind_since
+            for feed in self._feeds.values()
+            for lane in feed.lanes.values()
+            if lane.behind_since is not None
+        ]
+        return self._context.clock.boottime_us() - min(since) if since else 0
+
+    def changed(self, shard: Shard) -> None:
+        """The shard may have events to publish."""
+        window = shard.window
+        if window is None or shard.draining:
+            return
+        feed = self._feeds.get(shard.shard_id)
+        if feed is None or feed.window is not window:
+            if feed is not None:
+                feed.wake.set()
+            feed = self._feeds[shard.shard_id] = _Feed(shard, window, self._context)
+            self._spawn(feed.run())
+        feed.wake.set()
+
+    async def check(self) -> None:
+        """Has feeds try again what is due, and end that have lost their claim. Call it at each heartbeat."""
+        for shard_id, feed in list(self._feeds.items()):
+            feed.wake.set()
+            if feed.ended:
+                del self._feeds[shard_id]
+        if self._context.sinks:
+            for shard in list(self._owned.values()):
+                self.changed(shard)

@@ -1,0 +1,25 @@
+"""How a drill runs on a PostgreSQL server of its own, and what it prints."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+from tests.support.postgresql import PostgresServer
+
+
+def on_a_new_server(drill: Callable[[PostgresServer, Path], Coroutine[None, None, list[str]]]) -> int:
+    """Runs a drill with a new server and a folder, and prints what it finds wrong; returns the exit code."""
+    database, folder = PostgresServer(fsync=True), Path(tempfile.mkdtemp(prefix="tocsin-drill-"))
+    try:
+        database.init()
+        database.start()
+        wrong = asyncio.run(drill(database, folder))
+    finally:
+        database.remove()
+        shutil.rmtree(folder, ignore_errors=True)
+    print("\n".join(["The balance is wrong:", *wrong] if wrong else ["The balance is right."]))
+    return bool(wrong)

@@ -1,0 +1,42 @@
+"""Events of namespaces with a sink: when they are written, published and removed (rule 35)."""
+
+from __future__ import annotations
+
+from .mutation import Mutation, mutation
+from .mutation_operators import Edit, drop, insert, replace, rewrite
+
+_ENDS = "tocsin.timers.engine.ends:EndRows."
+_FEED = "tocsin.timers.engine.event_feed:_Feed."
+_LOG = "tocsin.timers.engine.event_log:EventLog."
+
+
+def _sunk(name: str, *edits: Edit) -> Mutation:
+    return mutation(name, 35, *edits)._replace(proofs=(("tests.simulation.sunk", 0),))
+
+
+MUTATIONS = [
+    _sunk("an end has no event", drop(_ENDS + "record", "self._end_of_row")),
+    _sunk(
+        "an event is removed before its sink has taken it",
+        insert(_FEED + "_publish_row", "self._remove(row)", before="self._publish"),
+    ),
+    _sunk(
+        "what follows an event that its sink has refused is published",
+        drop(_FEED + "_leave", "lane.again_at"),
+    ),
+    _sunk(
+        "a sink that has taken nothing of late is never tried again",
+        replace(_FEED + "_turn", "boot_us >= lane.again_at", by="False"),
+    ),
+    _sunk("events are removed and no gap states it", drop(_FEED + "_replace", "self._log.gaps[place.uuid]")),
+    _sunk(
+        "an event is published although a gap has taken its place",
+        rewrite(
+            _FEED + "_publish_from", "leaving, gaps = log.leaving(), {*log.gaps}", to="leaving, gaps = set(), set()"
+        ),
+    ),
+    _sunk(
+        "events of a claim are numbered like those of the claim before",
+        replace(_LOG + "next_instant", "event_instant(self._epoch, self._number)", by="event_instant(1, self._number)"),
+    ),
+]
