@@ -414,6 +414,12 @@ FAILURES: dict[str, AttemptFailure] = {
         "call fails; a timer is suspended instead, without an attempt.",
         "Ask the operator to allow it with `egress.allow`, or use a public address.",
     ),
+    "SECRET_UNREADABLE": AttemptFailure(
+        False,
+        "A secret of the request, or one that signs it, can't be decrypted: the node lacks its key, or it was changed in the "
+        "store. A service call fails; a timer is suspended instead, without an attempt.",
+        "Add the key to `secrets.key_file` and restart the node, or send the secret again.",
+    ),
     "INVALID_REQUEST": AttemptFailure(
         False,
         "The stored URL, method, headers, or body do not form a valid request.",

@@ -32,6 +32,8 @@ KEY_USES, TENANT_LABELS = "key_use", "tenant_label"
 FLOWS = "flow"
 CALENDARS = "calendar"
 DESTINATION_PAUSES = "destination_pause"
+#: The keys under which secrets of the store are encrypted, by their ids.
+SEAL_KEYS = "seal_key"
 #: Records that one read returns.
 _PAGE = 500
 #: The same of calendars, which may have 150 KB each.
@@ -116,6 +118,42 @@ async def put_namespace(records: Records, namespace: Namespace, *, create: bool)
     one if its version is one less; False when it is not, because another change came first."""
     expected = None if create else namespace.version - 1
     return await records.put_record(NAMESPACES, namespace.name, encoded(namespace), expected)
+
+
+# -- keys of encrypted secrets
+
+
+class SealKey(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A key that the store needs, by its id, since when; and of one that another has replaced, how many rows that wait still
+    needed it at `checked_at`. Instants are microseconds."""
+
+    id: str
+    since: int = 0
+    waiting: int | None = None
+    checked_at: int | None = None
+
+
+_seal_key_decoder = msgspec.json.Decoder(SealKey)
+
+
+async def seal_keys(records: Records) -> list[SealKey]:
+    """The keys under which secrets may be encrypted."""
+    found = [record async for record in every(records, SEAL_KEYS)]
+    # One whose record is damaged is needed all the same.
+    known = {key.id: key for key in decoded(_seal_key_decoder, SEAL_KEYS, found, unobserved)}
+    return [known.get(record.key) or SealKey(record.key) for record in found]
+
+
+async def note_seal_key(records: Records, key: SealKey) -> None:
+    """Notes, before it encrypts anything, that the key is needed from now on."""
+    await records.put_record(SEAL_KEYS, key.id, encoded(key), None)
+
+
+async def note_seal_use(records: Records, key: SealKey) -> None:
+    """Notes how much needs a former key, unless it was forgotten."""
+    stored = await records.record(SEAL_KEYS, key.id)
+    if stored is not None:
+        await records.put_record(SEAL_KEYS, key.id, encoded(key), stored.version)
 
 
 # -- flows, each under its namespace, so that those of one are a range

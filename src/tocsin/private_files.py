@@ -15,7 +15,9 @@ _FOLDER_MODE, _FILE_MODE = 0o700, 0o600
 #: Suffixes of the files that SQLite keeps next to a database, with the database's mode.
 _BESIDE = ("", "-wal", "-shm", "-journal")
 #: The names of databases, locks and the clock's file in a data folder.
-_OURS = re.compile(r"(?:tocsin|agent)\.db(?:-wal|-shm|-journal|\.lock)?\Z|tocsin\.lock\Z|dev-clock\.json\Z")
+_OURS = re.compile(
+    r"(?:tocsin|agent)\.db(?:-wal|-shm|-journal|\.lock)?\Z|tocsin\.lock\Z|secrets\.key\Z|dev-clock\.json\Z"
+)
 
 
 #: The mask that was in force before `keep_files_private`; None before that.

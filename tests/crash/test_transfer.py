@@ -66,6 +66,10 @@ async def mark_in_schema(url: str) -> str:
     return str(found or "")
 
 
+#: Under which secrets are encrypted, on both sides.
+KEY = {"TOCSIN_SECRETS_KEY": "55" * 32}
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[str, ServerProcess]]:
     """The URL of an empty store, and a server that uses it once it is started."""
@@ -76,7 +80,7 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         postgresql: PostgresServer = request.getfixturevalue("shared_postgresql")
         url = await postgresql.create_database()
         flags = ("--store", url)
-    server = ServerProcess(folder, *flags)
+    server = ServerProcess(folder, *flags, env=KEY)
     yield url, server
     if server.process is not None:
         await server.kill()
@@ -85,7 +89,7 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 async def transferred(source: Path, url: str, kill_at: Callable[[str], bool] | None) -> tuple[int, str]:
     """Runs the command; kills it as soon as the target's mark is like this. Exit code and output."""
     arguments = ["transfer", "--from", f"sqlite:///{source}", "--to", url, "--shards", "7"]
-    process = await preloaded.start(arguments, {**os.environ, "TOCSIN_URL": ""})
+    process = await preloaded.start(arguments, {**os.environ, "TOCSIN_URL": "", **KEY})
     output = asyncio.ensure_future(process.communicate())
     async with asyncio.timeout(PATIENCE_S):
         while kill_at is not None and not output.done():
@@ -106,7 +110,7 @@ async def transferred(source: Path, url: str, kill_at: Callable[[str], bool] | N
 @pytest.mark.timeout(300)
 async def test_a_transfer_that_is_killed_loses_nothing(target: tuple[str, ServerProcess], tmp_path: Path) -> None:
     url, after = target
-    before, inbox, tenant = ServerProcess(tmp_path / "source"), Inbox(answers=[(500, b"")] * AGAIN), new_id()
+    before, inbox, tenant = ServerProcess(tmp_path / "source", env=KEY), Inbox(answers=[(500, b"")] * AGAIN), new_id()
     file = before.data_dir / "tocsin.db"
     async with Receiver(inbox) as receiver, Receiver(Inbox()) as calls:
         await before.start()
@@ -143,10 +147,12 @@ async def test_a_transfer_that_is_killed_loses_nothing(target: tuple[str, Server
         await create("soon", SOON, due_at)
         for number in range(AGAIN):
             await api.attempted(f"again-{number}", 1, namespace="narrow")
-        code, _, refusal = await command("transfer", "--from", f"sqlite:///{file}", "--to", url)
+        code, _, refusal = await command("transfer", "--from", f"sqlite:///{file}", "--to", url, env=KEY)
         assert (code, "in use by another Tocsin" in refusal) == (1, True), refusal
         assert await before.stop() == 0
-        code, out, _ = await command("transfer", "--from", f"sqlite:///{file}", "--to", url, "--dry-run", "--json")
+        code, out, _ = await command(
+            "transfer", "--from", f"sqlite:///{file}", "--to", url, "--dry-run", "--json", env=KEY
+        )
         assert (code, f'"timers":{FAR + SOON + AGAIN},"schedules":1' in out.replace(" ", "").replace("\n", "")) == (
             0,
             True,
@@ -154,13 +160,15 @@ async def test_a_transfer_that_is_killed_loses_nothing(target: tuple[str, Server
         for copied in ("[0", "[0,1"):
             code, output = await transferred(file, url, lambda mark, copied=copied: f'"copied":{copied}' in mark)
             assert code == -signal.SIGKILL, output
-            code, _, refusal = await command("serve", "--port", "0", "--data-dir", str(after.data_dir), *after.flags)
+            code, _, refusal = await command(
+                "serve", "--port", "0", "--data-dir", str(after.data_dir), *after.flags, env=KEY
+            )
             assert (code, "is not complete" in refusal) == (1, True), refusal
         code, output = await transferred(file, url, None)
         assert code == 0, output
-        code, _, refusal = await command("serve", "--port", "0", "--data-dir", str(before.data_dir))
+        code, _, refusal = await command("serve", "--port", "0", "--data-dir", str(before.data_dir), env=KEY)
         assert (code, "were transferred to" in refusal) == (1, True), refusal
-        code, _, refusal = await command("transfer", "--from", f"sqlite:///{file}", "--to", url)
+        code, _, refusal = await command("transfer", "--from", f"sqlite:///{file}", "--to", url, env=KEY)
         assert (code, "nothing is left to move" in refusal) == (1, True), refusal
 
         await after.start()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.test_transfer import mark_in_file
-from tests.drills.transfer import Supervised, Wanted, drill
+from tests.drills.transfer import KEY, Supervised, Wanted, drill
 from tests.integration.server.test_agent_flow import new_id, now_us, submit, until
 from tests.support.calls import Api, Inbox
 from tests.support.command import command
@@ -64,8 +64,8 @@ async def test_service_calls_go_on_where_the_timers_are(
             without.write_text(f'store = "sqlite:///{tmp_path / "b" / "tocsin.db"}"\nagent.enabled = false\n')
             expected = {done: "Succeeded", later: "Scheduled", due: "Succeeded"}
             moving = ("transfer", "--online", "--from", source)
-            refused = await command(*moving, "--to-config", str(without))
-            code, out, err = await command(*moving, "--to", target, "--json")
+            refused = await command(*moving, "--to-config", str(without), env=KEY)
+            code, out, err = await command(*moving, "--to", target, "--json", env=KEY)
             await server.wait_until_moved()
             await inbox.count(2)
             client = Client(server.server.address)

@@ -50,6 +50,7 @@ MATRIX: dict[str, dict[str, Any]] = {
             **CLUSTER["secrets"],
             "agentDatabase": {"name": "db", "key": "agent"},
             "broker": {"name": "nats", "key": "url"},
+            "secretsKey": {"name": "keys"},
         },
         "image": {
             "repository": "registry.example/tocsin",
@@ -158,6 +159,7 @@ def mounted(pod: dict[str, Any], settings: dict[str, dict[str, str]], folder: Pa
     secrets = {
         "adminKey": "k" * 32, "store": "postgresql://t:secret@db/t", "agentDatabase": "postgresql://t:secret@db/a",
         "broker": "nats://nats:4222", "clusterSecret": "c" * 32, "clusterSecretFormer": "f" * 32,
+        "secretsKey": "a" * 64,
     }  # fmt: skip
     (container,) = pod["containers"]
     for volume in pod["volumes"]:

@@ -66,7 +66,8 @@ def _requests() -> list[tuple[str, dict[str, Any], dict[str, str]]]:
 
 async def _served(folder: Path, native: str) -> tuple[list[tuple[int, str]], list[tuple[Any, ...]], str]:
     """The answers of a server to the requests, its rows after them, and which codec its log names."""
-    server = ServerProcess(folder, env={"TOCSIN_NATIVE": native})
+    # One key, so that both store the same of a secret.
+    server = ServerProcess(folder, env={"TOCSIN_NATIVE": native, "TOCSIN_SECRETS_KEY": "11" * 32})
     await server.start()
     answers = []
     try:

@@ -23,14 +23,15 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AW
 class DynamoServer(ServerProgram):
     """One server. With `kept` its data survive `kill` and `start`; otherwise they are in its memory, which is faster."""
 
-    def __init__(self, *, kept: bool = False) -> None:
+    def __init__(self, *, kept: bool = False, heap_mb: int = 384) -> None:
         self._java = java_of("dynamodb", "dynamodb-local", _PROGRAM / ".ready")
         super().__init__("dynamodb")
+        self._heap_mb = heap_mb
         self._place = ["-dbPath", str(self.folder)] if kept else ["-inMemory"]
         os.environ.update(CREDENTIALS)
 
     def command(self, port: int) -> list[str]:
-        return [self._java, "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+        return [self._java, f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
                 f"-Dsqlite4java.library.path={_PROGRAM}/lib", "-cp", f"{_PROGRAM}/lib/*:{_PROGRAM}/classes",
                 "Loopback", "-disableTelemetry", "-port", str(port), "-sharedDb", *self._place]  # fmt: skip
 

@@ -159,6 +159,7 @@ const (
 	FailureKindTlsFailed               FailureKind = "TLS_FAILED"
 	FailureKindBadResponse             FailureKind = "BAD_RESPONSE"
 	FailureKindEgressRefused           FailureKind = "EGRESS_REFUSED"
+	FailureKindSecretUnreadable        FailureKind = "SECRET_UNREADABLE"
 	FailureKindInvalidRequest          FailureKind = "INVALID_REQUEST"
 	FailureKindInvalidSecret           FailureKind = "INVALID_SECRET"
 	FailureKindShutdown                FailureKind = "SHUTDOWN"
@@ -409,7 +410,7 @@ const (
 // flow: a slot or a token of its flow, or of its namespace's limits; a paused flow: that it is resumed. response:
 // that of the receiver. write: that results or changes are stored. lease, clock: that of the node that owns its
 // shard. owner: a node that owns its shard. create: that a client creates it again. egress: that the settings
-// permit its address, or its URL leads elsewhere.
+// permit its address, or its URL leads elsewhere. secret: the key under which one of its secrets is encrypted.
 type TimerWaitsFor string
 
 // The values of TimerWaitsFor.
@@ -426,6 +427,7 @@ const (
 	TimerWaitsForOwner       TimerWaitsFor = "owner"
 	TimerWaitsForCreate      TimerWaitsFor = "create"
 	TimerWaitsForEgress      TimerWaitsFor = "egress"
+	TimerWaitsForSecret      TimerWaitsFor = "secret"
 )
 
 // WaitingStatus is an open enum: later servers may answer other values. What a service call waits for: its due
@@ -3011,8 +3013,8 @@ type Timer struct {
 	Description string
 	// The flow that limits its attempts.
 	FlowKey string
-	// Why the pending timer is suspended: egress (this server does not call its address), or namespace:…,
-	// destination:…, flow:… (paused, or too many wait), or bad_record: …; absent unless it is.
+	// Why the pending timer is suspended: egress (this server does not call its address), secret (one can't be
+	// decrypted), namespace:…, destination:…, flow:… (paused, or too many wait), bad_record: …; else absent.
 	Suspended string
 	// What the due timer does now, or waits for; only in a list that asks for it.
 	Explanation *Explanation

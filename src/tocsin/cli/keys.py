@@ -157,6 +157,60 @@ def revoke(
     typer.echo(f"Key {key_id} is revoked.")
 
 
+@command(app, "secrets", example="keys secrets")
+def secrets(
+    forget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="Servers start without this key from now on. What is encrypted with it can't be decrypted any more.",
+        ),
+    ] = None,
+    store: StoreOptions = LOCAL_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """List the keys under which secrets in the store are encrypted: the one that encrypts, and former ones with the number of
+    timers, schedules, monitors and namespaces that still need them. Finished timers, and service calls, need theirs until
+    their retention is over."""
+    from tocsin.model.instants import format_instant
+    from tocsin.server.seals import SecretKeys
+
+    keys = SecretKeys(store.settings())
+    place = _InStore(store)
+    if forget is not None:
+        if not place.with_store(lambda opened, _: keys.forget(opened, forget), create=False):
+            raise Refused(f"no secret key {forget!r} is known; `tocsin keys secrets` shows them")
+        typer.echo(f"Key {forget} is no longer required.")
+        return
+    found = place.with_store(lambda opened, _: keys.listed(opened), create=False)
+    rows = [
+        {
+            "keyId": each.key.id,
+            "state": each.state,
+            "since": format_instant(each.key.since),
+            "waiting": each.key.waiting,
+            "checkedAt": None if each.key.checked_at is None else format_instant(each.key.checked_at),
+        }
+        for each in found
+    ]
+    if as_json:
+        output.print_json(rows)
+        return
+    output.print_table(
+        ("key", "state", "since", "waiting", "checked"),
+        [
+            (
+                row["keyId"],
+                row["state"],
+                row["since"],
+                "" if row["waiting"] is None else row["waiting"],
+                row["checkedAt"] or "",
+            )
+            for row in rows
+        ],
+    )
+
+
 def _lifetime_us(text: str) -> int:
     from tocsin.keys import LIFETIME_US_MAX
 
@@ -294,7 +348,7 @@ class _InStore:
             except TooManyKeys as error:
                 raise Refused(str(error)) from None
 
-        key, is_first = self._with_store(add, create=self._is_named())
+        key, is_first = self.with_store(add, create=self._is_named())
         if is_first:
             output.note(
                 "This is the first key: a server that required none requires one from now on, and calls private addresses "
@@ -312,7 +366,7 @@ class _InStore:
             keys = ApiKeys(opened)
             return keys_answer(await keys.seen_by(None), await keys.uses())
 
-        shown: list[dict[str, Any]] = msgspec.to_builtins(self._with_store(read, create=False))["keys"]
+        shown: list[dict[str, Any]] = msgspec.to_builtins(self.with_store(read, create=False))["keys"]
         return shown
 
     def revoke(self, key_id: str) -> None:
@@ -327,7 +381,7 @@ class _InStore:
             if not await ApiKeys(opened).seen_by(None):
                 output.note("No key is left. A server that requires keys keeps requiring them until it is restarted.")
 
-        self._with_store(remove, create=False)
+        self.with_store(remove, create=False)
 
     def _is_named(self) -> bool:
         """Whether the store's location was given. Otherwise no new store is created: a server that keeps its data elsewhere
@@ -337,7 +391,7 @@ class _InStore:
         named = sources(vars(self._store))
         return any(named[field].origin is not Origin.DEFAULT for field in ("data_dir", "store"))
 
-    def _with_store(self, work: Callable[[OpenStore, int], Awaitable[T]], *, create: bool) -> T:
+    def with_store(self, work: Callable[[OpenStore, int], Awaitable[T]], *, create: bool) -> T:
         """The result of `work`, which gets the store and its number of shards. A missing store is created only with `create`:
         a typo in a path must not go unnoticed."""
         import asyncio

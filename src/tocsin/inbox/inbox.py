@@ -44,7 +44,7 @@ class _EngineBusy(Exception):
 
 class Inbox:
     """Drains `table` while this node `acts_for_all`. `clock` is the machine's, by which programs write rows.
-    `fatal` is called with a defect of the loop itself; `export` gets the timers that are created."""
+    `export` gets the timers that are created."""
 
     def __init__(
         self,
@@ -57,14 +57,13 @@ class Inbox:
         audit: AuditLog,
         observe: Observer,
         acts_for_all: Callable[[], bool],
-        fatal: Callable[[BaseException], None],
         export: AuditExport | None = None,
     ) -> None:
         self._export = export
         self._table, self._service, self._reader, self._options = table, service, reader, options
         self._clock, self._audit, self._observe = clock, audit, observe
         self._actor = Actor(None, "", AuditSource.INBOX, options.source)
-        self._acts_for_all, self._fatal = acts_for_all, fatal
+        self._acts_for_all = acts_for_all
         self._task: asyncio.Task[None] | None = None
         self._opened = False
         self._backlog = Backlog(0, 0, None)
@@ -77,9 +76,9 @@ class Inbox:
         self._failures = 0
         self._away_since_us: int | None = None
 
-    def start(self) -> None:
-        """Begins to drain."""
-        self._task = spawn(self._run(), self._fatal)
+    def start(self, fatal: Callable[[BaseException], None]) -> None:
+        """Begins to drain. `fatal` is called with a defect of the loop itself."""
+        self._task = spawn(self._run(), fatal)
 
     async def close(self) -> None:
         """Stops; rows that are not settled stay in the table."""

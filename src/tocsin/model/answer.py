@@ -62,6 +62,12 @@ class Refused(NotSent):
     addresses: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Unopened(NotSent):
+    """The request was not sent, because one of its secrets can't be opened: this node lacks the key, or the stored text was
+    changed. Another node, or this one after a restart with the key, may open it."""
+
+
 Outcome = Response | NoResponse | NotSent
 
 

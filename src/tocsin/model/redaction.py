@@ -6,11 +6,12 @@ Responses show `[redacted]` in place of a secret, and a request that sends it ba
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from urllib.parse import unquote, unquote_plus
 
 from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.sealed_text import SEALED_PREFIX
 from tocsin.model.visible import visible
 
 #: What is shown in a secret's place.
@@ -63,8 +64,8 @@ _remembered_verdict = lru_cache(maxsize=4_096)(_verdict)
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a header's value is a secret, by its name or by its form."""
-    return is_secret_name(name) or _CREDENTIAL.match(value) is not None
+    """Whether a header's value is a secret, by its name or by its form, which a sealed one has, too."""
+    return is_secret_name(name) or _CREDENTIAL.match(value) is not None or value.startswith(SEALED_PREFIX)
 
 
 def redact_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -90,6 +91,17 @@ def redact_parameters(text: str) -> str:
     if "@" in text:
         text = _USERINFO.sub(f"//{REDACTED}@", text)
     return _PARAMETER.sub(_redact_parameter, text) if "=" in text else text
+
+
+def replace_secrets_in(url: str, change: Callable[[str], str]) -> str:
+    """The URL with the secrets in its query changed, unless they are empty. Before its host, no URL that may be called has
+    any."""
+
+    def parameter(match: re.Match[str]) -> str:
+        separator, name, value = match.groups()
+        return f"{separator}{name}={change(value)}" if value and is_secret_name(unquote_plus(name)) else match[0]
+
+    return _PARAMETER.sub(parameter, url) if "=" in url else url
 
 
 def redact_text(text: str) -> str:
@@ -182,7 +194,7 @@ _REASON = f"has {REDACTED} in place of a secret, and no stored timer has a value
 
 def withheld(url: str | None, headers: Mapping[str, str] | None) -> bool:
     """Whether the URL or a header has `[redacted]` in place of a stored secret."""
-    return (url is not None and _in_url(url)) or (headers is not None and any(map(_is_mark, headers.values())))
+    return (url is not None and _in_url(url)) or (headers is not None and any(map(is_mark, headers.values())))
 
 
 def with_headers(headers: Mapping[str, str], stored: Mapping[str, str] | None) -> dict[str, str]:
@@ -191,11 +203,11 @@ def with_headers(headers: Mapping[str, str], stored: Mapping[str, str] | None) -
     errors = [
         FieldError(f"headers.{name}", f"{_REASON}; send the header's value")
         for name, value in headers.items()
-        if _is_mark(value) and name.lower() not in known
+        if is_mark(value) and name.lower() not in known
     ]
     if errors:
         raise InvalidInput(*errors)
-    return {name: known[name.lower()] if _is_mark(value) else value for name, value in headers.items()}
+    return {name: known[name.lower()] if is_mark(value) else value for name, value in headers.items()}
 
 
 def with_url(url: str, stored: str | None, path: str = "callbackUrl") -> str:
@@ -208,7 +220,8 @@ def with_url(url: str, stored: str | None, path: str = "callbackUrl") -> str:
     raise InvalidInput(FieldError(path, f"{_REASON}; send the whole URL"))
 
 
-def _is_mark(value: str) -> bool:
+def is_mark(value: str) -> bool:
+    """Whether a header's value is `[redacted]`."""
     return value.strip() == REDACTED
 
 

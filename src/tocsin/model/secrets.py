@@ -6,7 +6,7 @@ import base64
 import binascii
 import hmac
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 import msgspec
@@ -51,6 +51,18 @@ class SigningSecrets(msgspec.Struct, frozen=True, omit_defaults=True):
         if not self.previous:
             return (self.secret,)
         return (self.secret, *(former.secret for former in self.previous if former.until > now_us))
+
+    def stored_as(self, secret: str, unseal: Callable[[str], str]) -> str | None:
+        """The stored form of one of these secrets; None if it is none of them."""
+        stored = [each for each in (self.secret, *(former.secret for former in self.previous)) if each is not None]
+        return next((each for each in stored if unseal(each) == secret), None)
+
+    def opened(self, unseal: Callable[[str], str]) -> SigningSecrets:
+        """The secrets in clear, as they sign."""
+        if self.secret is None:
+            return self
+        previous = tuple(PreviousSecret(unseal(each.secret), each.until) for each in self.previous)
+        return SigningSecrets(unseal(self.secret), previous)
 
     def kept(self, now_us: int) -> SigningSecrets:
         """The secrets without those whose grace is over. Store this form whenever something is stored."""

@@ -18,6 +18,7 @@ from tocsin.model.errors import FieldError
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration, format_instant
 from tocsin.model.namespace import NAME
 from tocsin.model.retry import RetryPolicy
+from tocsin.model.sealed_text import has_sealed
 from tocsin.model.setting import Topic, setting
 from tocsin.model.subjects import SINK_CHARS_MAX, SubjectTargets, is_subject_url, subject_of
 from tocsin.model.visible import JOINERS, hidden_in, named
@@ -42,6 +43,8 @@ _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
 _MEDIA_TYPE = re.compile(
     r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+(?: *; *[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?\Z"
 )
+#: Would be taken for a secret that the server has encrypted, and sent decrypted.
+LOOKS_SEALED = "has the form of an encrypted secret of Tocsin's store (tsl1.…); send the secret itself"
 _URL_CHARACTERS = re.compile(r"[\x21-\x7e]+\Z")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
 _LEVELS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -217,6 +220,8 @@ class InputRules:
     def _judge_url(self, url: str) -> str | None:
         if not url:
             return "is empty; give an absolute URL such as https://example.com/hook"
+        if has_sealed(url):
+            return LOOKS_SEALED
         if not _URL_CHARACTERS.match(url):
             return "has spaces, control characters or characters beyond ASCII; percent-encode them"
         return self._check_target(url)
@@ -285,7 +290,7 @@ class InputRules:
             return "has a value with control characters, line breaks or characters beyond ASCII; remove or encode them"
         if value != value.strip():
             return "has a value with leading or trailing white space; remove it"
-        return None
+        return f"has a value that {LOOKS_SEALED}" if has_sealed(value) else None
 
     def new_tags(self, tags: list[str], path: str) -> list[FieldError]:
         """The tags of a timer that is created or changed."""

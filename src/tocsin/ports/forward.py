@@ -24,6 +24,8 @@ from tocsin.ports.quotas import QuotaUse
 
 #: Why a timer is suspended whose address the settings of its shard's owner forbid.
 REFUSED = "egress"
+#: Why a timer is suspended one of whose secrets the owner of its shard can't decrypt.
+UNOPENED = "secret"
 
 
 class RowPlace(StrEnum):

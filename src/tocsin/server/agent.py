@@ -229,7 +229,7 @@ class ServiceAgent:
             self._settings,
             database,
             self._client,
-            OfEngine(partial(EngineTimers, service, self.due_caller), flows),
+            OfEngine(partial(EngineTimers, service, self.due_caller), flows, service.seals),
             self._clock,
             self._rules,
             self._observe,

@@ -17,6 +17,7 @@ from tocsin.ports.bus import Bus
 from tocsin.ports.clock import Clock
 from tocsin.ports.flow_gate import FlowGate
 from tocsin.ports.http import Requester
+from tocsin.ports.seals import NoSeals, Seals
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.events import AgentObserver, AgentStepFailed
@@ -34,10 +35,11 @@ from tocsin.stores.service_calls.database import AgentDatabase
 
 class OfEngine(NamedTuple):
     """What the engine of timers does for the agent: `timers` makes those of `agent.timer = engine`, `flows` limits the calls
-    that name a flow key."""
+    that name a flow key, `seals` encrypt secrets."""
 
     timers: Callable[[AgentContext], Timers]
     flows: FlowGate
+    seals: Seals = NoSeals()
 
 
 class AgentModules:
@@ -64,7 +66,7 @@ class AgentModules:
         self._observe = observe
         self._abandon_timeout_us = limits.command_timeout_us
         self._drain_timeout_us = settings.engine.drain_timeout_us
-        context = AgentContext(registry, clock, limits, observe)
+        context = AgentContext(registry, clock, limits, observe, engine.seals)
         made = _make_bus(settings, registry, observe, database) if bus is None else bus(registry)
         self._bus = made
         Orchestration(database.calls, context).attach(made)

@@ -23,10 +23,12 @@ from tocsin.model.errors import ConfigError, SchemaNotMigrated, TocsinError
 from tocsin.model.instants import format_instant
 from tocsin.ports.bus import BrokerRefused, BusUnavailable
 from tocsin.ports.inbox import PROBE
+from tocsin.ports.seals import NoSeals
 from tocsin.ports.store import FORMAT, KEY_MAX, KEY_MIN, Member, ShardBatch, Store
 from tocsin.server.inbox import inbox_table
 from tocsin.server.neighbours import alive_members, fault_of
 from tocsin.server.peers import loopback, secrets_of
+from tocsin.server.seals import open_seals
 from tocsin.server.sockets import bind, url_of
 from tocsin.server.stores import newest_schema, open_store
 from tocsin.settings import Origin, Settings, sources, unknown_variables
@@ -210,7 +212,20 @@ async def _questions(settings: Settings, store: Store, text: str) -> list[Findin
     )
     findings += check_keys(settings, [key.expires_at for key in await api_keys(store)])
     findings += await _check_neighbours(settings, store)
+    findings.append(await _check_secrets(settings, store))
     return findings
+
+
+async def _check_secrets(settings: Settings, store: Store) -> Finding:
+    """Secrets are encrypted, and the keys are those that the store needs."""
+    try:
+        seals = await open_seals(settings, store, 0, create=False)
+    except ConfigError as error:
+        return Finding("secrets", Verdict.FAIL, str(error), "add the key to secrets.key_file")
+    if isinstance(seals, NoSeals):
+        mend = "set secrets.key_file on every node"
+        return Finding("secrets", Verdict.WARN, "stored unencrypted, because no key is set", mend)
+    return Finding("secrets", Verdict.OK, "encrypted before they are stored")
 
 
 async def _use_rights(store: Store) -> None:

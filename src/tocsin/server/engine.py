@@ -14,6 +14,7 @@ from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Caller
+from tocsin.ports.seals import Seals
 from tocsin.ports.store import Store
 from tocsin.server.kernel_timer import wake_up
 from tocsin.server.observers import Observers
@@ -56,6 +57,7 @@ class NodeParts:
     observers: Observers
     identity: Identity
     peers: Peers | None
+    seals: Seals
     on_fatal: Callable[[BaseException], None]
 
 
@@ -136,6 +138,7 @@ async def start_engine(
         observe=observers.observe,
         random=random.Random(),
         incarnation=parts.identity.incarnation,
+        seals=parts.seals,
         wake_up=wake_up,
         confirm_time=parts.clock.confirm,
         note_read=observers.vitals.read,

@@ -21,6 +21,7 @@ from tocsin.keys import ApiKeys
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.validation import InputRules
 from tocsin.native import native
+from tocsin.ports.seals import NoSeals
 from tocsin.ports.store import Store
 from tocsin.private_files import tighten_folder
 from tocsin.server.access import Access, open_access
@@ -37,6 +38,7 @@ from tocsin.server.observers import Observers, observers
 from tocsin.server.outgoing import Outgoing, outgoing
 from tocsin.server.peers import Peers, loopback, peering_of, secrets_of, tls_of
 from tocsin.server.relay import AgentRelay
+from tocsin.server.seals import open_seals, start_resealing
 from tocsin.server.sockets import bind, connections_max, url_of
 from tocsin.server.stores import agent_database_name, check_payload_limit, open_store, store_name
 from tocsin.server.transfer_log import ChangeLog
@@ -187,6 +189,7 @@ class Server:
         check_payload_limit(settings, store.capabilities)
         total_shards = await store.open(settings.shards)
         await self._patience.refuse_transferred(store)
+        seals = await open_seals(settings, store, machine.now_us())
         peers = None if store.capabilities.exclusive else await self._listen_to_peers(ends, store, watching)
         identity = self._identity(listener.getsockname()[1], peers)
         changes = ChangeLog(store, identity.incarnation)
@@ -209,6 +212,7 @@ class Server:
             observers=watching,
             identity=identity,
             peers=peers,
+            seals=seals,
             on_fatal=self._on_fatal,
         )
         relay = AgentRelay(settings.cluster, expected=settings.has_agent())
@@ -259,6 +263,7 @@ class Server:
         reader = StatisticsReader(store, keeper, clock, watching.observe, settings.engine.store_timeout_us / 1e6)
         ends.push_async_callback(reader.close)
         jobs = self._start_jobs(parts, engine, access)
+        start_resealing(ends, engine, parts.seals, self._on_fatal)
         inbox = start_inbox(parts, engine, access, sending.rules)
         if agent is not None:
             await agent.start(engine.service, CallFlows(engine.supervisor.dispatcher, settings.agent.flow_namespace))
@@ -387,9 +392,11 @@ class Server:
             proxies=Proxies(settings.trusted_proxies),
             auth_failures=access.failures,
             audit=access.audit,
+            export=access.export,
             records=access.store,
             statistics=reader,
             jobs=jobs,
+            seals=not isinstance(parts.seals, NoSeals),
             relay=None if engine.cluster is None and agent is None else relay.ask,
             notices=list if inbox is None else inbox.notices,
             inbox=None if inbox is None else inbox.of_node,
@@ -413,7 +420,6 @@ class Server:
             extra=ui,
             more=(mcp,) if self._dev is None else (mcp, DevHandlers(self._dev)),
             traces=tracer,
-            export=access.export,
         )
         if isinstance(mcp, McpHandlers):
             mcp.api = app
@@ -462,7 +468,6 @@ class Server:
             agent_database=agent_database_name(settings),
             clock_mover=self._dev,
             provider=access.keys.provider,
-            export=access.export,
         )
 
     def _clients(self, watching: Observers) -> Clients:

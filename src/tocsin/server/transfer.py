@@ -18,6 +18,7 @@ import msgspec
 from tocsin.administration import namespaces
 from tocsin.model.namespace import DamagedNamespace
 from tocsin.ports.store import Capabilities, Member, RunRow, Store
+from tocsin.server.seals import carry_keys
 from tocsin.server.stores import check_payload_limit, open_store
 from tocsin.server.transfer_calls import Calls, counted_calls, opened_calls, refuse_calls
 from tocsin.server.transfer_calls import refuse_data as refuse_data_of_calls
@@ -304,6 +305,7 @@ async def transfer_online(source: Settings, target: Settings, progress: Progress
     from tocsin.server.transfer_online import OnlineTransfer
 
     async with _opened(source, create=False, node=False) as of_source, _opened(target, create=True) as of_target:
+        await carry_keys(source, target, of_source.store)
         moving = OnlineTransfer(
             of_source, of_target, progress, lambda: opened_calls(source, target), lambda: refuse_calls(source, target)
         )
@@ -329,6 +331,7 @@ async def transfer(source: Settings, target: Settings, progress: Progress) -> Co
         opened_calls(source, target) as calls,
         _opened(target, create=True) as of_target,
     ):
+        await carry_keys(source, target, of_source.store)
         return await Transfer(of_source, of_target, progress, calls).run()
 
 
@@ -339,6 +342,7 @@ async def plan(source: Settings, target: Settings, progress: Progress) -> Conten
         if (mark := await read_mark(side.store)) is not None and mark.role == "source" and mark.phase == "moved":
             raise foreign_source(side.place, mark)
         await refuse_unmovable(side.store)
+        await carry_keys(source, target, side.store, copy=False)
         with progress("counting", None) as advance:
             contents = await measured(side.store, side.shards, time.time_ns() // 1_000, advance)
             contents.calls = await counted_calls(source, advance)

@@ -14,6 +14,7 @@ from tocsin.administration import (
     FLOWS,
     KEY_USES,
     NAMESPACES,
+    SEAL_KEYS,
     SECRETS,
     SIGN_INS,
     TENANT_LABELS,
@@ -33,7 +34,7 @@ from tocsin.timers.monitor_records import MONITOR_TOKENS
 
 #: Every kind of record but that of transfers.
 RECORD_KINDS = (
-    NAMESPACES, FLOWS, CALENDARS, DESTINATION_PAUSES, API_KEYS, KEY_USES, TENANT_LABELS, SECRETS, SIGN_INS, AUDIT,
+    NAMESPACES, FLOWS, CALENDARS, DESTINATION_PAUSES, API_KEYS, KEY_USES, TENANT_LABELS, SECRETS, SEAL_KEYS, SIGN_INS, AUDIT,
     JOBS, MINUTES, TEN_MINUTES, OUTAGES, MONITORS, MONITOR_TOKENS, TENURES,
 )  # fmt: skip
 #: Kinds whose versions clients see and name in conditions: they stay as they are. The others begin at 1.

@@ -6,13 +6,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
 from tocsin.model.retry import backoff_us
 from tocsin.ports.bus import Delivery, InvalidMessage
 from tocsin.ports.clock import Clock
+from tocsin.ports.seals import NoSeals, Seals
 from tocsin.service_calls.events import AgentObserver, AgentRowsPurged, AgentStepFailed
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import Message, Registry
@@ -23,12 +24,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AgentContext:
-    """The registry of messages, the clock, the limits in force and the observer of events."""
+    """The registry of messages, the clock, the limits in force, the observer of events, and what encrypts secrets before they
+    are stored or sent over the bus."""
 
     registry: Registry
     clock: Clock
     limits: AgentLimits
     observe: AgentObserver
+    seals: Seals = field(default_factory=NoSeals)
 
     def step_failed(self, step: str, error: Exception) -> None:
         """Reports that a background step failed and will be tried again."""

@@ -106,6 +106,9 @@ def _check_together(settings: Settings) -> None:
     wrong += _about_tls(settings)
     wrong += _about_oidc(settings)
     wrong += _about_nats(settings)
+    given = [f"secrets.{each}" for each in ("key", "key_file", "key_command") if getattr(settings.secrets, each)]
+    if len(given) > 1:
+        wrong.append(f"{given[1]}: conflicts with {given[0]}; set one of them")
     if settings.workers > 1:
         wrong += _against_workers(settings)
     if wrong:

@@ -42,6 +42,7 @@ from tocsin.model.setting_values import (
 )
 from tocsin.model.validation import InputLimits
 from tocsin.ports.event import NAMESPACES_MAX
+from tocsin.sealing import SecretsOptions
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.sql.pool import ServerOptions
 from tocsin.sso.options import OidcOptions
@@ -177,6 +178,7 @@ class Settings:
         topic=Topic.SECURITY,
         rule=origins,
     )
+    secrets: SecretsOptions = _part(SecretsOptions, Topic.SECURITY, "secrets")
     egress: EgressOptions = _part(EgressOptions, Topic.EGRESS, "egress")
     log: LogOptions = _part(LogOptions, Topic.LOGGING, "", "log_")
     metrics_namespaces_max: int = setting(
@@ -409,7 +411,7 @@ SHARED = {
 }
 
 #: Settings whose values are never shown.
-SECRETS = frozenset({"cluster_secret", "cluster_secret_former", "oidc_client_secret"})
+SECRETS = frozenset({"cluster_secret", "cluster_secret_former", "oidc_client_secret", "secrets_key"})
 #: Settings whose values are secrets and may come from files. The one that names the file has the same name with `_file`.
 SECRET_FIELDS = (
     "store",

@@ -217,5 +217,10 @@ def open_to_everybody(paths: Mapping[str, Path | None]) -> Iterator[tuple[str, P
 
 def secret_files(settings: Settings) -> dict[str, Path | None]:
     """The files with secrets that the settings name, by setting."""
-    fields = [*(field + SUFFIX for field in SECRET_FIELDS), "admin_key_file", "cluster_tls_key_file"]
+    fields = [
+        *(field + SUFFIX for field in SECRET_FIELDS),
+        "admin_key_file",
+        "cluster_tls_key_file",
+        "secrets_key_file",
+    ]
     return {SETTINGS[field].name: SETTINGS[field].value(settings) for field in fields}

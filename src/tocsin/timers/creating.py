@@ -9,8 +9,10 @@ from tocsin.model.condition import Condition
 from tocsin.model.errors import TocsinError
 from tocsin.model.ids import timer_uuid
 from tocsin.model.packed import NewTimer, PackedTimer, unpacked
+from tocsin.model.sealed import seal_timer
 from tocsin.model.stored_secrets import withholds
 from tocsin.model.timer import Timer
+from tocsin.ports.seals import sealer
 from tocsin.timers.engine.context import Context
 from tocsin.timers.listing import TimerView
 from tocsin.timers.namespaces import Namespaces
@@ -45,7 +47,11 @@ class Creating:
 
     async def one(self, timer: Timer, condition: Condition | None = None) -> TimerView:
         """Stores a validated timer; it is durable when this returns."""
-        (outcome,) = await self.many([timer], [condition])
+        seal_timer(timer, sealer(self._context.seals, timer.namespace))
+        return await self._one(timer, condition)
+
+    async def _one(self, timer: Timer, condition: Condition | None) -> TimerView:
+        (outcome,) = await self._many([timer], [condition])
         if isinstance(outcome, TocsinError):
             raise outcome
         return outcome
@@ -60,8 +66,9 @@ class Creating:
                 self._writes.create(shard_id, PackedCreate(self._writes, shard_id, uuid, timer, client))
                 return
             timer = unpacked(timer)
+        seal_timer(timer, sealer(self._context.seals, timer.namespace))
         if unknown or withholds(timer):
-            task = asyncio.get_running_loop().create_task(client.follow(self.one(timer, condition)))
+            task = asyncio.get_running_loop().create_task(client.follow(self._one(timer, condition)))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         else:
@@ -79,6 +86,14 @@ class Creating:
         self, timers: Sequence[Timer], conditions: Sequence[Condition | None] | None = None
     ) -> list[TimerView | TocsinError]:
         """Like `one` for many timers: the results are in order, and each timer fails on its own."""
+        for timer in timers:
+            seal_timer(timer, sealer(self._context.seals, timer.namespace))
+        return await self._many(timers, conditions)
+
+    async def _many(
+        self, timers: Sequence[Timer], conditions: Sequence[Condition | None] | None
+    ) -> list[TimerView | TocsinError]:
+        """The same for timers whose secrets are sealed."""
         for namespace in {timer.namespace for timer in timers}:
             await self._namespaces.ensure_known(namespace)
         wanted = list(zip(timers, conditions or [None] * len(timers), strict=True))

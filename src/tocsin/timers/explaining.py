@@ -8,7 +8,7 @@ from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.instants import format_duration, format_instant
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer
-from tocsin.ports.forward import REFUSED, Obstacle, RowPlace, Whereabouts
+from tocsin.ports.forward import REFUSED, UNOPENED, Obstacle, RowPlace, Whereabouts
 from tocsin.timers.listing import TimerView
 
 #: Reasons of a pause of the dispatcher, as texts.
@@ -95,6 +95,13 @@ def _found(view: TimerView, namespace: Namespace, asked: Asked, now_us: int) -> 
             "restart with other settings: egress.allow lists further addresses."
         )
         return TimerState.SUSPENDED, WaitsFor.EGRESS, None, text
+    if reason == UNOPENED:
+        text = (
+            f"The timer has been due since {format_instant(at)} and is suspended, because one of its secrets, or of those "
+            "that sign it, can't be decrypted (SECRET_UNREADABLE); the log of the node names the key. It is tried again "
+            "every 15 minutes, and at once after a restart with the key in secrets.key_file."
+        )
+        return TimerState.SUSPENDED, WaitsFor.SECRET, None, text
     return _ahead(view, at, asked) if at > now_us else _due(view, at, asked)
 
 

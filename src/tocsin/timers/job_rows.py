@@ -12,11 +12,14 @@ from tocsin.model.failure_groups import FailedKind
 from tocsin.model.job import Job, JobAction, JobKind, RowFilter
 from tocsin.model.namespace import RESERVED_PREFIX
 from tocsin.model.schedule import DefinitionChanges, Edit, FailedOccurrence, Pause, Replay, Resume
+from tocsin.model.sealed import url_opened, url_sealed
 from tocsin.model.timer import Changes, Status
 from tocsin.ports.agent_calls import AgentCalls, CallFailure, WaitingCall
+from tocsin.ports.seals import SealBroken, sealer
 from tocsin.ports.store import GENERATION_END, FailureRow
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.failures import FailureFilter, kind_of, namespace_of
+from tocsin.timers.jobs import sealed_in
 from tocsin.timers.listing import IdListRequest, ListRequest, TimerView, write_cursor
 from tocsin.timers.service import TimerService
 
@@ -98,7 +101,7 @@ def _is_wanted(job: Job, view: TimerView) -> bool:
 
 def _row(service: TimerService, job: Job, view: TimerView, cursor: str, latest_us: int) -> JobRow:
     timer = view.timer
-    change = partial(_write, service, view.shard_id, partial(_change, job, view, latest_us))
+    change = partial(_write, service, view.shard_id, partial(_change, service, job, view, latest_us))
     return JobRow(timer.namespace, timer.id, cursor, change)
 
 
@@ -107,7 +110,16 @@ async def _write(service: TimerService, shard_id: int, change: Callable[[], Awai
     return None if op is None else partial(service.write, shard_id, op)
 
 
-async def _change(job: Job, view: TimerView, latest_us: int) -> WriteOp | None:
+def _url_of(service: TimerService, job: Job, namespace: str) -> str:
+    """The job's URL as timers of the namespace have it, its secrets sealed. Raises TocsinError."""
+    try:
+        url = url_opened(job.url, lambda sealed: service.seals.open(sealed, sealed_in(job)))
+    except SealBroken as error:
+        raise TocsinError(f"a secret in the job's URL can't be decrypted: {error}") from None
+    return url_sealed(url, sealer(service.seals, namespace))
+
+
+async def _change(service: TimerService, job: Job, view: TimerView, latest_us: int) -> WriteOp | None:
     timer, schedule, action = view.timer, view.timer.schedule, job.action
     op = WriteOp(OpKind.SCHEDULE if schedule else OpKind.UPDATE, view.uuid, timer.namespace, only_if=job.filter)
     if action in (JobAction.CANCEL, JobAction.DELETE):
@@ -117,9 +129,10 @@ async def _change(job: Job, view: TimerView, latest_us: int) -> WriteOp | None:
             raise TocsinError("it would be due before 1970, or later than timers may be")
         op.changes = Changes(shift_us=job.shift_by_us)
     elif action is JobAction.SET_URL:
-        if timer.url == job.url:
+        url = _url_of(service, job, timer.namespace)
+        if timer.url == url:
             return None
-        op.changes = Changes(url=job.url)
+        op.changes = Changes(url=url)
         op.change = Edit(DefinitionChanges()) if schedule else None
     else:
         pauses = action is JobAction.PAUSE
@@ -143,8 +156,12 @@ async def _page_of_failures(service: TimerService, job: Job, cursor: str | None)
 def _failed_row(service: TimerService, job: Job, row: FailureRow) -> JobRow:
     namespace = namespace_of(row)
     shard_id = service.namespaces.shard_of(namespace, row.uuid)
-    change = partial(_write, service, shard_id, partial(replay_of, service, row, job.url))
+    change = partial(_write, service, shard_id, partial(_replay, service, row, job))
     return JobRow(namespace, row.timer_id, write_cursor(row.place) or "", change)
+
+
+async def _replay(service: TimerService, row: FailureRow, job: Job) -> WriteOp:
+    return await replay_of(service, row, job.url and _url_of(service, job, namespace_of(row)))
 
 
 def _has_failed(wanted: RowFilter, row: FailureRow) -> bool:
@@ -154,7 +171,7 @@ def _has_failed(wanted: RowFilter, row: FailureRow) -> bool:
 
 
 async def replay_of(service: TimerService, row: FailureRow, url: str = "") -> WriteOp:
-    """The replay of the very run that failed, of a timer or notification at another URL if one is given. Raises
+    """The replay of the very run that failed, of a timer or notification at another sealed URL if one is given. Raises
     TimerNotReplayable, Unavailable."""
     if kind_of(row) is not FailedKind.OCCURRENCE:
         changes = Changes(url=url) if url else Changes()

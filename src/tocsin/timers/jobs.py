@@ -13,6 +13,7 @@ from tocsin.model.access import EVERY
 from tocsin.model.errors import Conflict, IdempotencyConflict, JobEnded, JobNotFound, JobRunning, Overloaded
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.job import KEPT_MAX, KEPT_US, LIVE_MAX, Job, JobKind, JobState
+from tocsin.model.sealed import url_sealed
 from tocsin.ports.clock import Clock
 from tocsin.ports.event import Counter, LineLimit
 from tocsin.ports.observer import Event, Observer
@@ -87,7 +88,9 @@ class Jobs:
             await self._namespaces.ensure_known(job.namespace)
             self._namespaces.get(job.namespace)
             self._namespaces.refuse_deleting(job.namespace)
-        read = self._namespaces.read
+        read, seals = self._namespaces.read, self._namespaces.seals
+        if job.url:
+            job = msgspec.structs.replace(job, url=url_sealed(job.url, lambda text: seals.seal(text, sealed_in(job))))
         await read(self._store.put_record(JOBS, job.id, encoded(job), None))
         stored = await self.get(job.id)
         if stored.request != job.request:
@@ -160,6 +163,11 @@ class Jobs:
 
     async def _all(self) -> builtins.list[Job]:
         return await self._namespaces.read(every_job(self._store, self._observe))
+
+
+def sealed_in(job: Job) -> str:
+    """The context of the secrets in a job's URL, which may be for several namespaces."""
+    return f"job:{job.id}"
 
 
 def _used_before(job: Job) -> IdempotencyConflict:

@@ -49,9 +49,11 @@ from tocsin.model.monitor import (
 from tocsin.model.opaque import from_opaque, to_opaque
 from tocsin.model.period import Period, PeriodStatus, decode_period
 from tocsin.model.schedule import Remove
+from tocsin.model.sealed import seal_timer
 from tocsin.model.stored_secrets import take_secrets, withholds
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.records import RECORD_KEY_END
+from tocsin.ports.seals import sealer
 from tocsin.ports.store import GENERATION_BYTES
 from tocsin.timers.engine.monitoring import change
 from tocsin.timers.engine.rows import OpKind, WriteOp
@@ -147,6 +149,7 @@ class Monitors:
         await self._timers.namespaces.ensure_known(namespace)
         if not dry_run:
             self._timers.quotas.check_create(timer)
+        seal_timer(timer, sealer(self._timers.seals, namespace))
         if definition.schedule is not None:
             await self._check_schedule(namespace, definition.schedule)
         stored = await self._stored(namespace, monitor_id)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import asdict
 
 from tocsin.administration import NAMESPACES, put_namespace
 from tocsin.model.batch import CallbackBatch
@@ -37,10 +38,12 @@ from tocsin.model.namespace import (
 )
 from tocsin.model.quota import NO_QUOTAS
 from tocsin.model.retry import RetryPolicy
+from tocsin.model.sealed import hooks_opened, hooks_sealed
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.stored_secrets import with_hooks
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import Peers
+from tocsin.ports.seals import SealBroken, Seals, opener, sealer, stored_like
 from tocsin.timers.engine.context import Context, being_deleted
 from tocsin.timers.engine.membership import Membership, address_of
 from tocsin.timers.engine.supervisor import Supervisor
@@ -121,6 +124,11 @@ class Namespaces:
         """The retry policy that applies to the timer's next failed attempt, as far as this node knows."""
         return policy_in_force(timer.retry, self._context.namespaces.get(timer.namespace))
 
+    @property
+    def seals(self) -> Seals:
+        """What encrypts secrets before they are stored."""
+        return self._context.seals
+
     def is_paused(self, name: str) -> bool:
         """Whether this node knows the namespace as paused, or as one that is being deleted."""
         found = self._context.namespaces.get(name)
@@ -175,7 +183,7 @@ class Namespaces:
         total = self._supervisor.total_shards
         if num_shards is not None and not 1 <= num_shards <= total:
             raise InvalidInput(FieldError("numShards", f"must be between 1 and {total}, the store's number of shards"))
-        now = self._context.clock.now_us()
+        now, seal = self._context.clock.now_us(), sealer(self._context.seals, name)
         namespace = Namespace(
             name,
             num_shards if num_shards is not None else min(self._namespace_num_shards, total),
@@ -183,11 +191,11 @@ class Namespaces:
             now,
             history if history is not None else HistoryMode.ALL,
             retention_us if retention_us is not None else self._retention_us,
-            secret,
+            None if secret is None else seal(secret),
             version=1,
             answers=answers,
             retry=retry,
-            hooks=NO_HOOKS.changed(with_hooks(hooks, None)),
+            hooks=NO_HOOKS.changed(with_hooks(hooks_sealed(hooks, seal), None)),
             limits=limits,
             quotas=NO_QUOTAS.changed(quotas),
             managed_by=managed_by,
@@ -240,14 +248,17 @@ class Namespaces:
                 FieldError(field, f"are not for namespace {name!r}, which is the server's own; leave them out")
             )
 
+        hooks = hooks_sealed(hooks, sealer(self._context.seals, name))
+
         def change(known: Namespace) -> Namespace:
             nonlocal unchanged
             self.refuse_deleting(name)
             refuse_version(f"namespace {known.name!r}", known.version, expected_version)
-            replaced = remove_secret or (secret is not None and secret != known.secret)
+            fresh = None if secret is None else self._sealed_like(known, secret)
+            replaced = remove_secret or (secret is not None and fresh != known.secret)
             changed = known.changed(
                 self._context.clock.now_us(),
-                SigningSecrets(secret) if replaced else known.signing,
+                SigningSecrets(fresh) if replaced else known.signing,
                 history=known.history if history is None else history,
                 retention_us=known.retention_us if retention_us is None else retention_us,
                 paused=known.paused if paused is None else paused,
@@ -277,9 +288,31 @@ class Namespaces:
         def change(known: Namespace) -> Namespace:
             self.refuse_deleting(name)
             now_us = self._context.clock.now_us()
-            return known.changed(now_us, known.signing.rotated(fresh, now_us, grace_us, force=force))
+            sealed = self._sealed_like(known, fresh)
+            return known.changed(now_us, known.signing.rotated(sealed, now_us, grace_us, force=force))
 
         return await self._change_everywhere(name, change)
+
+    def _sealed_like(self, known: Namespace, secret: str) -> str:
+        """The signing secret as the namespace has it already, perhaps under a former key, else newly sealed."""
+        seals = self._context.seals
+        return stored_like(known.signing, secret, sealer(seals, known.name), opener(seals, known.name))
+
+    async def reseal(self, name: str) -> bool:
+        """Encrypts the namespace's secrets again under the present key; whether it could open them. Raises NamespaceNotFound,
+        Conflict, Unavailable."""
+        seal, unseal = sealer(self._context.seals, name), opener(self._context.seals, name)
+
+        def change(known: Namespace) -> Namespace:
+            hooks = known.hooks and known.hooks.changed(hooks_sealed(hooks_opened(asdict(known.hooks), unseal), seal))
+            signing = known.signing.opened(unseal).opened(seal)
+            return known.changed(self._context.clock.now_us(), signing, hooks=hooks)
+
+        try:
+            await self._change_everywhere(name, change)
+        except SealBroken:
+            return False
+        return True
 
     async def mark(self, name: str, job_id: str) -> None:
         """Holds the namespace for the job that deletes it. When this returns, nothing of it begins to fire, and each owner of

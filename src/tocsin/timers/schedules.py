@@ -48,8 +48,10 @@ from tocsin.model.schedule import (
     Unskip,
     status_of,
 )
+from tocsin.model.sealed import changes_sealed, seal_timer
 from tocsin.model.stored_secrets import take_secrets, with_secrets, withholds
 from tocsin.model.timer import Changes, Status, Timer
+from tocsin.ports.seals import sealer
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.engine.schedule_changes import Subject
 from tocsin.timers.engine.schedule_changes import change as change_of
@@ -184,6 +186,7 @@ class Schedules:
         await self._timers.namespaces.ensure_known(timer.namespace)
         if not dry_run:
             self._timers.quotas.check_create(timer)
+        seal_timer(timer, sealer(self._timers.seals, timer.namespace))
         stored = await self._stored(timer.namespace, timer.id) if dry_run or withholds(timer) else None
         if withholds(timer):
             take_secrets(timer, None if stored is None else stored.timer)
@@ -221,6 +224,7 @@ class Schedules:
             raise InvalidInput(FieldError("executeAt", "does not apply to schedules; change cron, every or anchor"))
         await self._timers.namespaces.ensure_known(namespace)
         self._timers.quotas.check_payload(namespace, changes.payload, changes.body)
+        changes = changes_sealed(changes, sealer(self._timers.seals, namespace))
         definition = definition or DefinitionChanges()
         timed = definition != DefinitionChanges()
         stored = (await self._existing(namespace, schedule_id)).timer if timed or withholds(changes) else None

@@ -27,6 +27,7 @@ from tocsin.model.ids import timer_uuid
 from tocsin.model.monitor import Ping
 from tocsin.model.packed import NewTimer, PackedTimer
 from tocsin.model.run import Run
+from tocsin.model.sealed import changes_sealed
 from tocsin.model.stored_secrets import with_secrets, withholds
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Awaited
@@ -44,6 +45,7 @@ from tocsin.ports.forward import (
     WriteCompletion,
 )
 from tocsin.ports.quotas import QuotaUse
+from tocsin.ports.seals import Seals, sealer
 from tocsin.ports.store import HistoryRow, Listed, ListQuery, Store, StoredRow, StoreFacts
 from tocsin.tasks import Turns
 from tocsin.timers.calendars import StoredCalendars
@@ -151,6 +153,11 @@ class TimerService:
         return self._context.store
 
     @property
+    def seals(self) -> Seals:
+        """What encrypts secrets before they are stored."""
+        return self._context.seals
+
+    @property
     def flows(self) -> LocalFlows:
         """What other nodes exchange with this one about flows."""
         return self._supervisor.flows
@@ -200,6 +207,7 @@ class TimerService:
         are in the order of the ids, and each timer fails on its own: with TimerNotFound, TimerPending, TimerNotReplayable,
         InvalidInput, Unavailable. Raises NamespaceNotFound, Unavailable."""
         await self.namespaces.ensure_known(namespace)
+        changes = changes_sealed(changes, sealer(self.seals, namespace))
         hidden = withholds(changes)
         stored = await self.get_many(namespace, ids) if hidden else {}
         outcomes, shards, writes = Outcomes(len(ids)), dict[int, list[EngineWrite]](), self._writes
@@ -308,6 +316,7 @@ class TimerService:
         shard_id, uuid = await self._locate(namespace, timer_id)
         if self._context.quotas:
             self.quotas.check_payload(namespace, changes.payload, changes.body)
+        changes = changes_sealed(changes, sealer(self.seals, namespace))
         if withholds(changes):
             changes = with_secrets(changes, (await self.get(namespace, timer_id)).timer)
         view = await self._change(timer_id, shard_id, WriteOp(OpKind.UPDATE, uuid, namespace, changes=changes))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import nats as nats_py
 import pytest
 from nats.js import JetStreamContext
@@ -130,8 +131,18 @@ async def test_each_end_is_published_and_nothing_is_left(
         assert (bad["lastError"], bad["destination"]) == ("HTTP_500", to.url)
         assert found["occurrence.completed"]["scheduleId"] == "nightly"
         assert "never published" not in json.dumps(events)
+        status, monitor = await api("monitors/put", namespace="shop", id="backup", every="1h")
+        assert status == 200, monitor
+        path = monitor["pingUrl"][monitor["pingUrl"].index("/ping/") :]
+        async with httpx.AsyncClient() as client:
+            assert (await client.get(f"{server.url}{path}/fail")).status_code == 200
+        assert (await api("monitors/delete", namespace="shop", id="backup"))[0] in (200, 204)
+        told = (await stream.events(7))[5:]
+        assert [(event["type"], event["monitorId"]) for event in told] == [
+            ("monitor.failed", "backup"), ("monitor.canceled", "backup"),
+        ]  # fmt: skip
         await until(lambda: not waiting(server))
-        assert await stream.count() == 5
+        assert await stream.count() == 7
 
 
 async def test_events_wait_for_a_sink_that_is_away_in_their_order_and_timers_do_not(

@@ -15,6 +15,9 @@ from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 from tocsin.cli.app import app
 from tocsin.model.redaction import REDACTED
+from tocsin.model.sealed import headers_opened, url_opened
+from tocsin.ports.seals import opener
+from tocsin.sealing import KeySeals, parse_keys
 
 SECRET, PASSWORD = "sk-live-5f2c81d0", "q9-url-7c41aa"
 HEADERS = {"Authorization": f"Bearer {SECRET}", "x-api-key": SECRET, "x-plain": "shown"}
@@ -59,11 +62,14 @@ def harmless(text: str) -> str:
 
 
 def stored(server: ServerProcess, timer_id: str) -> tuple[str, dict[str, str]]:
-    """URL and headers as stored in the database."""
+    """URL and headers as stored in the database, decrypted."""
+    seals = KeySeals(parse_keys((server.data_dir / "secrets.key").read_text()))
+    unseal = opener(seals, "default")
     with sqlite3.connect(server.data_dir / "tocsin.db") as database:
         for (record,) in database.execute("SELECT timer_record FROM timers WHERE timer_id = ?", (timer_id,)):
             found = json.loads(record)
-            return found["url"], found["headers"]
+            harmless(record)
+            return url_opened(found["url"], unseal), headers_opened(found["headers"], unseal) or {}
     raise AssertionError(f"{timer_id} is not stored")
 
 

@@ -139,7 +139,7 @@ capabilities: {drop: [ALL]}
 {{- end }}
 
 {{- define "tocsin.secretVariables" -}}
-{{- $variables := dict "adminKey" "TOCSIN_ADMIN_KEY_FILE" "store" "TOCSIN_STORE_FILE" "agentDatabase" "TOCSIN_AGENT_DATABASE_FILE" "broker" "TOCSIN_BROKER_FILE" "clusterSecret" "TOCSIN_CLUSTER_SECRET_FILE" "clusterSecretFormer" "TOCSIN_CLUSTER_SECRET_FORMER_FILE" }}
+{{- $variables := dict "adminKey" "TOCSIN_ADMIN_KEY_FILE" "store" "TOCSIN_STORE_FILE" "agentDatabase" "TOCSIN_AGENT_DATABASE_FILE" "broker" "TOCSIN_BROKER_FILE" "clusterSecret" "TOCSIN_CLUSTER_SECRET_FILE" "clusterSecretFormer" "TOCSIN_CLUSTER_SECRET_FORMER_FILE" "secretsKey" "TOCSIN_SECRETS_KEY_FILE" }}
 {{- range $name, $secret := . }}
 {{- if $secret.name }}
 - {name: {{ get $variables $name }}, value: /run/secrets/tocsin/{{ $name }}}

@@ -37,7 +37,7 @@ export type FailedKind = "timer" | "occurrence" | "notification" | "call";
 export type FailureGroupedBy = "namespace" | "tenant" | "destination" | "error" | "kind";
 
 /** Why an attempt failed; docs/reference/errors.md has a remedy for each. */
-export type FailureKind = "NO_STREAM" | "NATS_REFUSED" | "CALLBACK_NOT_OK" | "INVALID_CALLBACK_RESPONSE" | "TIMEOUT" | "CONNECTION_FAILED" | "CONNECTION_CLOSED" | "NAME_NOT_RESOLVED" | "TLS_FAILED" | "BAD_RESPONSE" | "EGRESS_REFUSED" | "INVALID_REQUEST" | "INVALID_SECRET" | "SHUTDOWN" | "EXPIRED" | "HTTP_STATUS" | "INTERRUPTED" | "START_TIMEOUT" | "WATCHDOG_TIMEOUT";
+export type FailureKind = "NO_STREAM" | "NATS_REFUSED" | "CALLBACK_NOT_OK" | "INVALID_CALLBACK_RESPONSE" | "TIMEOUT" | "CONNECTION_FAILED" | "CONNECTION_CLOSED" | "NAME_NOT_RESOLVED" | "TLS_FAILED" | "BAD_RESPONSE" | "EGRESS_REFUSED" | "SECRET_UNREADABLE" | "INVALID_REQUEST" | "INVALID_SECRET" | "SHUTDOWN" | "EXPIRED" | "HTTP_STATUS" | "INTERRUPTED" | "START_TIMEOUT" | "WATCHDOG_TIMEOUT";
 
 /** Which finished timers stay visible until retention removes them. */
 export type HistoryMode = "all" | "failures" | "none";
@@ -109,9 +109,9 @@ export type TimerStatus = "pending" | "completed" | "failed" | "canceled" | "exp
  * namespace's limits; a paused flow: that it is resumed. `response`: that of the receiver. `write`: that results
  * or changes are stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its
  * shard. `create`: that a client creates it again. `egress`: that the settings permit its address, or its URL
- * leads elsewhere.
+ * leads elsewhere. `secret`: the key under which one of its secrets is encrypted.
  */
-export type TimerWaitsFor = "instant" | "destination" | "namespace" | "node" | "flow" | "response" | "write" | "lease" | "clock" | "owner" | "create" | "egress";
+export type TimerWaitsFor = "instant" | "destination" | "namespace" | "node" | "flow" | "response" | "write" | "lease" | "clock" | "owner" | "create" | "egress" | "secret";
 
 /** What a service call waits for: its due time, or a retry. */
 export type WaitingStatus = "Scheduled" | "Retrying";
@@ -1459,8 +1459,8 @@ export interface Timer {
   /** The flow that limits its attempts. */
   flowKey?: string;
   /**
-   * Why the pending timer is suspended: `egress` (this server does not call its address), or `namespace:…`,
-   * `destination:…`, `flow:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.
+   * Why the pending timer is suspended: `egress` (this server does not call its address), `secret` (one can't be
+   * decrypted), `namespace:…`, `destination:…`, `flow:…` (paused, or too many wait), `bad_record: …`; else absent.
    */
   suspended?: string;
   /** What the due timer does now, or waits for; only in a list that asks for it. */

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import msgspec
+
 from tocsin.model.errors import (
     FieldError,
     IdempotencyConflict,
@@ -16,13 +18,16 @@ from tocsin.model.errors import (
     TooManyTags,
 )
 from tocsin.model.failure import FAILURE_RETENTION_US
+from tocsin.model.hooks import NO_HOOKS
 from tocsin.model.ids import is_uuid7
 from tocsin.model.instants import INSTANT_MAX, US_PER_SECOND
+from tocsin.model.sealed import headers_sealed, hooks_sealed, url_sealed
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.validation import InputRules
 from tocsin.ports.agent_calls import Tenants
 from tocsin.ports.bus import Bus, Envelope, InvalidMessage
 from tocsin.ports.flow_gate import FlowGate
+from tocsin.ports.seals import opener, sealer, stored_like
 from tocsin.service_calls.api.failures import CallFailures
 from tocsin.service_calls.api.validation import (
     CORRELATION_ID_CHARS_MAX,
@@ -42,6 +47,7 @@ from tocsin.service_calls.messages import (
     DeleteServiceCall,
     Message,
     RetryServiceCall,
+    SubmitServiceCall,
     TagServiceCall,
     UntagServiceCall,
 )
@@ -133,8 +139,17 @@ class ServiceCalls:
         """Accepts a call. Repeating a submission under the same id or idempotency key returns the existing call; a
         different submission under it raises IdempotencyConflict."""
         tenant, command = self._rules.submission(tenant_id, sent, self._context.clock.now_us(), self.new_id)
-        reply, accepted = await self._command(command, tenant, correlation_id)
+        reply, accepted = await self._command(self._sealed(tenant, command), tenant, correlation_id)
         return Submitted(accepted.service_call_id, accepted.status, reply.correlation_id, accepted.created)
+
+    def _sealed(self, tenant_id: str, command: SubmitServiceCall) -> SubmitServiceCall:
+        """The command with its secrets sealed. Its fingerprint is that of the secrets in clear."""
+        seal, spec = sealer(self._context.seals, tenant_id, "tenant"), command.request_spec
+        hooks = command.hooks and NO_HOOKS.changed(hooks_sealed(msgspec.structs.asdict(command.hooks), seal))
+        sealed = msgspec.structs.replace(
+            spec, url=url_sealed(spec.url, seal), headers=headers_sealed(spec.headers, seal)
+        )
+        return msgspec.structs.replace(command, request_spec=sealed, hooks=hooks)
 
     def check(self, tenant_id: str, sent: Submission) -> None:
         """Raises the errors that `submit` would raise for this input, without side effects."""
@@ -165,10 +180,16 @@ class ServiceCalls:
         """Signs the tenant's calls with `fresh` from now on and, during the grace period, with the replaced secret as
         well. Raises RotationPending or StoreError."""
 
-        def change(known: SigningSecrets) -> SigningSecrets:
-            return known.rotated(fresh, self._context.clock.now_us(), grace_us, force=force)
+        tenant_id = tenant_id.lower()
+        seals = self._context.seals
+        seal, unseal = sealer(seals, tenant_id, "tenant"), opener(seals, tenant_id, "tenant")
 
-        return await self._secrets.change(tenant_id.lower(), change)
+        def change(known: SigningSecrets) -> SigningSecrets:
+            return known.rotated(
+                stored_like(known, fresh, seal, unseal), self._context.clock.now_us(), grace_us, force=force
+            )
+
+        return await self._secrets.change(tenant_id, change)
 
     async def get(self, tenant_id: str, service_call_id: str) -> CallWithExecutions:
         """One call. Raises ServiceCallNotFound."""

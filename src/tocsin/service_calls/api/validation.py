@@ -20,7 +20,15 @@ from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_duration, pars
 from tocsin.model.opaque import from_opaque, to_opaque
 from tocsin.model.redaction import REDACTED, withheld
 from tocsin.model.retry import RetryPolicy, resolved
-from tocsin.model.validation import InputRules, is_deeper_than, new_name_reason, new_text_reason, text_reason
+from tocsin.model.sealed_text import has_sealed
+from tocsin.model.validation import (
+    LOOKS_SEALED,
+    InputRules,
+    is_deeper_than,
+    new_name_reason,
+    new_text_reason,
+    text_reason,
+)
 from tocsin.ports.agent_calls import Tenants
 from tocsin.ports.flow_gate import FlowGate
 from tocsin.service_calls.limits import AgentLimits
@@ -367,6 +375,9 @@ def _refuse_placeholders(at: str, url: str, headers: Mapping[str, str], errors: 
     if withheld(url, headers):
         where = "url" if withheld(url, None) else "headers"
         errors.note_once(f"{at}.{where}", f"contains {REDACTED}, the placeholder for a secret; send the secret itself")
+    for name, value in headers.items():
+        if has_sealed(value):
+            errors.note_once(f"{at}.headers", f"{name} has a value that {LOOKS_SEALED}")
 
 
 def _statuses(texts: Sequence[str], errors: _Errors) -> frozenset[str]:

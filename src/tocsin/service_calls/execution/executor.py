@@ -9,10 +9,11 @@ from tocsin.model.answer import NoResponse, NotSent
 from tocsin.model.retry import backoff_us
 from tocsin.ports.bus import Delivery, Envelope
 from tocsin.ports.http import Requester, Result, Signing
+from tocsin.ports.seals import SealBroken, opener
 from tocsin.service_calls.background import AgentContext, GroupCommit
 from tocsin.service_calls.events import ExecutionBegun, ExecutionFinished, ExecutionNotSent, ExecutionsInterrupted
 from tocsin.service_calls.execution.flow_queue import FlowQueue
-from tocsin.service_calls.execution.order import Order, conclude, prepare
+from tocsin.service_calls.execution.order import Order, conclude, prepare, unopened
 from tocsin.service_calls.execution.slots import Slots
 from tocsin.service_calls.messages import ExecutionInterrupted, ExecutionStarted, Instant, StartExecution
 from tocsin.service_calls.ports import ExecutionEnd, ExecutionLog, ExecutionStart, SuspendedOrder, TenantSecrets
@@ -207,7 +208,7 @@ class Executor:
 
     def _started(self, order: Order, now_us: int) -> tuple[ExecutionStart, Envelope]:
         if order.start is None:
-            start = prepare(order, now_us, self._limits)
+            start = prepare(order, now_us, self._limits, self._context.seals)
             event = ExecutionStarted(order.message.service_call_id, order.execution_id, Instant(now_us))
             order.start = start, self._context.registry.caused_by(order.envelope, event)
         return order.start
@@ -265,7 +266,12 @@ class Executor:
             self._answered(order, Result(request or NoResponse("INVALID_REQUEST", final=True), None, 0))
         else:
             if order.signing is not None:
-                request = request._replace(signing=Signing(order.message.service_call_id, order.signing))
+                try:
+                    signing = order.signing.opened(opener(self._context.seals, order.envelope.tenant_id, "tenant"))
+                except SealBroken as error:
+                    self._answered(order, Result(unopened(error), None, 0))
+                    return
+                request = request._replace(signing=Signing(order.message.service_call_id, signing))
             self._requester.send(request, partial(self._answered, order))
 
     def _answered(self, order: Order, result: Result) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
 
 from tocsin.model.answer import NoResponse
 from tocsin.model.redaction import redact_url, secrets_of
+from tocsin.model.sealed import headers_opened, url_opened
 from tocsin.model.secrets import SigningSecrets
 from tocsin.ports.bus import Delivery, Envelope
 from tocsin.ports.flow_gate import FlowHold
 from tocsin.ports.http import CallTrace, Reply, Request, Result
+from tocsin.ports.seals import NoSeals, SealBroken, Seals, opener
 from tocsin.service_calls.execution.redaction import cut_text, redact_header, snippet, without_secrets
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
@@ -29,6 +32,7 @@ from tocsin.service_calls.ports import ExecutionEnd, ExecutionStart
 CORRELATION_HEADER = "x-correlation-id"
 _JSON = "application/json"
 _TEXT = "text/plain; charset=utf-8"
+_NO_SEALS = NoSeals()
 
 _decode_text = msgspec.json.Decoder(str).decode
 _decode_json = msgspec.json.Decoder(msgspec.Raw).decode
@@ -83,11 +87,15 @@ class Order:
 # ------------------------------------------------------------------ the request
 
 
-def prepare(order: Order, now_us: int, limits: AgentLimits) -> ExecutionStart:
+def prepare(order: Order, now_us: int, limits: AgentLimits, seals: Seals = _NO_SEALS) -> ExecutionStart:
     """Gives the order its request and its secrets. Returns the log row with which its execution begins."""
-    spec = order.message.request_spec
-    headers = _headers(spec, order.envelope.correlation_id)
     body, problem = b"", _overdue(order, now_us, limits)
+    spec = order.message.request_spec
+    try:
+        spec = _opened(spec, opener(seals, order.envelope.tenant_id, "tenant"))
+    except SealBroken as error:
+        problem = unopened(error)
+    headers = _headers(spec, order.envelope.correlation_id)
     if not isinstance(spec.body, msgspec.UnsetType):
         try:
             body, content_type = encode_body(spec.body)
@@ -112,6 +120,16 @@ def prepare(order: Order, now_us: int, limits: AgentLimits) -> ExecutionStart:
         request_headers={name: redact_header(name, value, bytes_max) for name, value in pairs},
         request_body=snippet(body, bytes_max, order.secrets).text if has_body else None,
     )
+
+
+def unopened(error: SealBroken) -> NoResponse:
+    """The outcome of a call one of whose secrets can't be opened. People can retry it after the mend."""
+    return NoResponse("SECRET_UNREADABLE", f"a secret of the request can't be decrypted: {error}", final=True)
+
+
+def _opened(spec: RequestSpec, unseal: Callable[[str], str]) -> RequestSpec:
+    headers = headers_opened(spec.headers, unseal) or {}
+    return msgspec.structs.replace(spec, url=url_opened(spec.url, unseal), headers=headers)
 
 
 def _trace(order: Order) -> CallTrace | None:

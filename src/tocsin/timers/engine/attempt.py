@@ -10,16 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tocsin.model.answer import PAUSING, Done, NoResponse, NotSent, Refused, Reschedule, Response, judge, retry_after_at
+from tocsin.model.answer import (
+    PAUSING,
+    Done,
+    NoResponse,
+    NotSent,
+    Refused,
+    Reschedule,
+    Response,
+    Unopened,
+    judge,
+    retry_after_at,
+)
 from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError, Unavailable
 from tocsin.model.instants import format_instant
 from tocsin.model.namespace import Answers, Namespace, policy_in_force
 from tocsin.model.redaction import answer_snippet, path_of, secrets_of
 from tocsin.model.retry import next_attempt_at
+from tocsin.model.sealed import headers_opened, url_opened
 from tocsin.model.timer import JSON_TYPE, LoggedAttempt, RawBody, Status
-from tocsin.ports.forward import REFUSED
+from tocsin.ports.forward import REFUSED, UNOPENED
 from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.observer import AttemptFinished, AttemptNotSent, TimerExpired, WriteRefused
+from tocsin.ports.seals import NoSeals, SealBroken, Seals, opener
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.engine.recurring import postponed
@@ -100,12 +113,20 @@ class Attempt:
 
     def send(self) -> None:
         """Has the destination's caller send the request, and call `ended`."""
-        self._path.destination.caller.invoke(self.invocation(), self.ended)
+        try:
+            invocation = self.invocation()
+        except SealBroken as error:
+            # Like every outcome, after this has returned.
+            asyncio.get_running_loop().call_soon(self.ended, unopened(error))
+            return
+        self._path.destination.caller.invoke(invocation, self.ended)
 
     def invocation(self) -> Invocation:
-        """What is sent."""
+        """What is sent, with its secrets opened. Raises SealBroken."""
         timer, fired_at = self._in_flight.row.timer, self._in_flight.fired_at
-        namespace = self._dispatcher.context.namespaces.get(timer.namespace)
+        context = self._dispatcher.context
+        namespace = context.namespaces.get(timer.namespace)
+        unseal = opener(context.seals, timer.namespace)
         return Invocation(
             namespace=timer.namespace,
             timer_id=timer.id,
@@ -114,11 +135,13 @@ class Attempt:
             attempt=self._in_flight.number,
             payload=timer.payload,
             message_id=self.webhook_id,
-            url=timer.url,
+            url=url_opened(timer.url, unseal),
             method=timer.method,
-            headers=timer.headers,
+            headers=headers_opened(timer.headers, unseal),
             timeout_us=timer.timeout_us,
-            secrets=() if namespace is None or namespace.secret is None else namespace.signing.at(fired_at),
+            secrets=()
+            if namespace is None or namespace.secret is None
+            else tuple(map(unseal, namespace.signing.at(fired_at))),
             traceparent=timer.traceparent,
             body=timer.body,
         )
@@ -152,6 +175,7 @@ class Attempt:
             now_us=context.clock.now_us(),
             jitter=context.random.random(),
             batch=batch,
+            seals=context.seals,
         )
         counts = self._record(conclusion, context.clock.boottime_us())
         self._observe(exchange, conclusion, word if counts else "superseded")
@@ -223,12 +247,12 @@ class Attempt:
 
     def not_sent(self, outcome: NotSent) -> None:
         """Rule 24: the row is due as before, as if it had not been dispatched; its destination backs off for a moment. Where
-        the settings forbid the address, the row is suspended instead."""
-        refused = isinstance(outcome, Refused)
+        the settings forbid the address, or a secret can't be opened, the row is suspended instead."""
+        suspended = REFUSED if isinstance(outcome, Refused) else UNOPENED if isinstance(outcome, Unopened) else None
         self._observe_not_sent(outcome)
-        if not refused:
+        if suspended is None:
             self._path.destination.start_back_off(self._dispatcher.reopened)
-        self.take_back(REFUSED if refused else None)
+        self.take_back(suspended)
 
     def take_back(self, suspended: str | None = None) -> None:
         """The row is due as before, or suspended for that reason: no request was sent."""
@@ -292,6 +316,11 @@ class Attempt:
         )
 
 
+def unopened(error: SealBroken) -> Exchange:
+    """The exchange of a request whose secrets can't be opened: it was not sent, and waits for the mend."""
+    return Exchange(Unopened("SECRET_UNREADABLE", f"a secret of the request can't be decrypted: {error}"), None, 0)
+
+
 def end_expired(context: Context, shard: Shard, row: Row, now_us: int) -> bool:
     """Ends a due row for which no attempt may begin any more (rule 27); False if one may."""
     conclusion, window = conclude_expired(row, now_us), shard.window
@@ -310,6 +339,7 @@ def end_expired(context: Context, shard: Shard, row: Row, now_us: int) -> bool:
 
 #: Characters of an attempt's error that are kept: `row_reserve_bytes` has room for a log of such errors.
 ERROR_CHARS_MAX = 200
+_NO_SEALS = NoSeals()
 
 
 def conclude(
@@ -322,10 +352,11 @@ def conclude(
     now_us: int,
     jitter: float,
     batch: str | None = None,
+    seals: Seals = _NO_SEALS,
 ) -> tuple[Conclusion, str]:
     """The conclusion of an attempt that was sent, by its answer and by the policies of its timer and namespace, and the
     outcome that events report: done, rescheduled, retried or failed. `batch` is the `webhook-id` of the batch that it was
-    part of."""
+    part of; `seals` open the secrets that the response may repeat."""
     timer = attempt.row.timer
     verdict = judge(
         outcome,
@@ -338,7 +369,7 @@ def conclude(
     )
     accepted = isinstance(verdict, Done)
     error = None if isinstance(verdict, (Done, Reschedule)) else verdict.error[:ERROR_CHARS_MAX]
-    entry = _entry(attempt, outcome, duration_us, error, batch, accepted=accepted)
+    entry = _entry(attempt, outcome, duration_us, error, batch, seals, accepted=accepted)
     first = timer.first_attempt_at if timer.first_attempt_at is not None else attempt.fired_at
     after = msgspec.structs.replace(
         timer,
@@ -415,6 +446,7 @@ def _entry(
     duration_us: int,
     error: str | None,
     batch: str | None,
+    seals: Seals,
     *,
     accepted: bool,
 ) -> LoggedAttempt:
@@ -424,7 +456,8 @@ def _entry(
     if accepted or not outcome.body:
         return LoggedAttempt(attempt.fired_at, duration_us, outcome.status, error, batch=batch)
     timer = attempt.row.timer
-    secrets = secrets_of(timer.url, (timer.headers or {}).items())
+    unseal = opener(seals, timer.namespace)
+    secrets = secrets_of(url_opened(timer.url, unseal), (headers_opened(timer.headers, unseal) or {}).items())
     answer = answer_snippet(outcome.body, truncated=outcome.truncated, secrets=secrets)
     return LoggedAttempt(attempt.fired_at, duration_us, outcome.status, error, answer, batch)
 

@@ -15,7 +15,8 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.subjects import is_subject_url
 from tocsin.model.timer import BODILESS_METHODS, Timer
 from tocsin.ports.http import Exchange
-from tocsin.timers.engine.attempt import Attempt
+from tocsin.ports.seals import SealBroken
+from tocsin.timers.engine.attempt import Attempt, unopened
 from tocsin.timers.engine.breaker import BreakerState
 from tocsin.timers.engine.destination_events import BatchEnded
 
@@ -181,7 +182,12 @@ class Batch:
         return self._dispatcher.may_dispatch()
 
     def _invoke(self) -> None:
-        items = tuple(item.attempt.invocation() for item in self._items)
+        try:
+            items = tuple(item.attempt.invocation() for item in self._items)
+        except SealBroken as error:
+            # All of them have the same URL and headers, and the namespace's secrets.
+            asyncio.get_running_loop().call_soon(self._answered, unopened(error))
+            return
         self._ids = [each.message_id for each in items]
         batch = structs.replace(items[0], timer_id="", attempt=0, message_id=self.id, traceparent=None, items=items)
         self.path.destination.caller.invoke(batch, self._answered)

@@ -34,6 +34,7 @@ from tocsin.model.namespace import RETENTION_DEFAULT_US, DamagedNamespace, Histo
 from tocsin.ports.clock import Clock, WakeUp
 from tocsin.ports.http import Caller
 from tocsin.ports.observer import Event, NamespaceDamaged
+from tocsin.ports.seals import NoSeals, Seals
 from tocsin.ports.store import Store
 from tocsin.timers.engine.alarm import LoopWakeUp
 from tocsin.timers.engine.limits import BreakerOptions, EngineLimits
@@ -67,6 +68,8 @@ class Context:
     random: random.Random
     incarnation: bytes
     breaker: BreakerOptions = field(default_factory=BreakerOptions)
+    #: Encrypts secrets where requests become timers, and opens them where they are used.
+    seals: Seals = field(default_factory=NoSeals)
     #: Makes the wake-up at which due timers fire.
     wake_up: Callable[[Callable[[], None]], WakeUp] = LoopWakeUp
     #: Namespaces whose timers this process handles itself, each with the caller that is invoked instead of `caller`.

@@ -7,7 +7,7 @@ import asyncio
 from tocsin.model.batch import CallbackBatch
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
-from tocsin.ports.forward import REFUSED, Obstacle
+from tocsin.ports.forward import REFUSED, UNOPENED, Obstacle
 from tocsin.ports.observer import DispatchPaused, DispatchResumed
 from tocsin.timers.engine.admission import TURNS_MAX, Admission
 from tocsin.timers.engine.alarm import Alarm
@@ -577,7 +577,7 @@ class Dispatcher:
             return self.admission.room_for(shard, name)
         if kind == "flow":
             return self._room_for_flow(shard, *name.split("/", 1))
-        if kind == REFUSED and shard.suspended.refused_rounds:
+        if kind in (REFUSED, UNOPENED) and shard.suspended.refused_rounds:
             return self.context.limits.resume_rows
         return 0
 

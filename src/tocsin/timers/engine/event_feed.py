@@ -141,7 +141,8 @@ class _Feed:
             return True
         if known is None or url is None:
             self._remove(row)
-            self._context.observe(EventsLost(namespace, 1, "no_sink"))
+            # A damaged row may have lost its name.
+            self._context.observe(EventsLost(namespace, 1, "no_sink" if namespace else "damaged"))
             return True
         try:
             event = decode_event(row.record)

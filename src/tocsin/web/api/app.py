@@ -23,7 +23,6 @@ from tocsin.keys import ApiKeys
 from tocsin.model.audit import AuditSource
 from tocsin.model.errors import TocsinError
 from tocsin.model.ids import CountedUuid7
-from tocsin.ports.audit import AuditExport
 from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.monitors import Monitors
 from tocsin.timers.schedules import Schedules
@@ -92,8 +91,7 @@ class Api:
     While `leaving` is set, responses ask clients to close their connections.
     `clients` tracks the connections; None: without a limit of their number.
     `extra` gets requests for other paths: the pages. `more` are handlers of operations that not every server has.
-    `traces` gets the spans of requests that create timers or submit service calls; `export` what requests change of timers,
-    schedules and service calls.
+    `traces` gets the spans of requests that create timers or submit service calls.
     """
 
     def __init__(
@@ -108,7 +106,6 @@ class Api:
         extra: Asgi | None = None,
         more: Sequence[object] = (),
         traces: CreateTraces | None = None,
-        export: AuditExport | None = None,
     ) -> None:
         #: The limits in force.
         self.limits = limits = limits or ApiLimits()
@@ -130,7 +127,7 @@ class Api:
         #: What takes the pings of jobs.
         self.pings = PingHandlers(monitors, parts.auth_failures)
         families: list[object] = [
-            TimerHandlers(service, parser, limits, traces, native_codec(parts.rules)),
+            TimerHandlers(service, parser, limits, traces, native_codec(parts.rules, seals=parts.seals)),
             ScheduleHandlers(Schedules(service), parser, traces),
             FailureHandlers(service, parts.rules, audit, agent),
             JobHandlers(parts.jobs, parts.rules, audit),
@@ -149,7 +146,7 @@ class Api:
         if agent is not None:
             families.append(ServiceCallHandlers(agent, parser, audit, traces))
         families += more
-        reports = None if export is None else ChangeReports(export)
+        reports = None if parts.export is None else ChangeReports(parts.export)
         self._routes = Routes(families, limits, metrics_open=metrics.open, reports=reports)
         #: The routes that `handle` serves, by path; and the heads of earlier requests for them.
         self.direct = self._routes.direct

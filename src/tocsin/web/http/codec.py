@@ -26,8 +26,9 @@ class Codec(Protocol):
         """Likewise all creates of a batch, in their order."""
 
 
-def native_codec(rules: InputRules) -> Codec | None:
-    """The codec for requests under these rules; None where Python reads them all."""
+def native_codec(rules: InputRules, *, seals: bool = False) -> Codec | None:
+    """The codec for requests under these rules; None where Python reads them all. `seals`: Python encrypts secrets, so it
+    reads creates whose URL has some."""
     module = native().module
     if module is None:
         return None
@@ -37,7 +38,8 @@ def native_codec(rules: InputRules) -> Codec | None:
         """The URL as answers show it; None if Python has to look at it."""
         if REDACTED in url or is_subject_url(url) or rules.url(url) is not None:
             return None
-        return redact_url(url)
+        redacted = redact_url(url)
+        return None if seals and redacted != url else redacted
 
     codec = module.Codec(
         shown,

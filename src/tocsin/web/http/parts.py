@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tocsin.model.validation import InputRules
-from tocsin.ports.audit import AuditLog, NoAudit
+from tocsin.ports.audit import AuditExport, AuditLog, NoAudit
 from tocsin.ports.clock import Clock
 from tocsin.ports.inbox import NodeInbox
 from tocsin.ports.records import Records
@@ -39,8 +39,9 @@ class WebParts:
     """The use cases, the rules for what requests ask for, and who may ask. `hosts` are the hosts for which requests without a
     key are accepted. `statistics` has the numbers of all nodes. `records` has the labels of tenants; None: there are none.
     `relay` sends requests that need the service agent to the node that runs it; None: there is no other node, or no agent.
-    `base_url` is where clients reach the API, if it is known. `notices` are what people should know of a node that is
-    ready. `inbox` None: there is none."""
+    `base_url` is where clients reach the API, if it is known. `seals`: secrets are encrypted before they are stored.
+    `notices` are what people should know of a node that is ready. `inbox` None: there is none. `export` gets what requests
+    change of timers, schedules and service calls, if something does."""
 
     service: TimerService
     rules: InputRules
@@ -55,5 +56,7 @@ class WebParts:
     records: Records | None = None
     relay: Relay | None = None
     base_url: str | None = None
+    seals: bool = False
     notices: Callable[[], list[str]] = list
     inbox: NodeInbox | None = None
+    export: AuditExport | None = None

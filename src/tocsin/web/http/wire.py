@@ -466,8 +466,8 @@ class Timer(ResponseStruct):
     suspended: Annotated[
         str | UnsetType,
         about(
-            "Why the pending timer is suspended: `egress` (this server does not call its address), or `namespace:…`, "
-            "`destination:…`, `flow:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.",
+            "Why the pending timer is suspended: `egress` (this server does not call its address), `secret` (one can't be "
+            "decrypted), `namespace:…`, `destination:…`, `flow:…` (paused, or too many wait), `bad_record: …`; else absent.",
             "egress",
         ),
     ] = UNSET

@@ -17,11 +17,10 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Match, Route
 
 from tocsin.model.errors import OutcomeUnknown, TocsinError, Unavailable
-from tocsin.ports.audit import AuditExport
-from tocsin.ports.clock import Clock
 from tocsin.web.http.access import RELAYED, require_source
 from tocsin.web.http.errors import Forbidden, client_message, problem_headers, problem_kind
-from tocsin.web.http.hosts import Hosts, Proxies, headers_by_name, is_of_host
+from tocsin.web.http.hosts import headers_by_name, is_of_host
+from tocsin.web.http.parts import WebParts
 from tocsin.web.http.reading import ClientGone, Receive, read_body
 from tocsin.web.pages.admin.sessions import Principal, Sessions
 from tocsin.web.pages.admin.single_sign_on import BEGIN, CALLBACK
@@ -68,21 +67,18 @@ _OPEN_PATHS = frozenset({"/login", "/docs", BEGIN, CALLBACK})
 
 
 class Ui:
-    """The pages. `closing` is awaited when they are closed; `export` gets what is changed of timers, schedules and calls."""
+    """The pages. `closing` is awaited when they are closed."""
 
     def __init__(
         self,
         handlers: Sequence[RouteEntry],
         site: Site,
+        parts: WebParts,
         *,
         assets: Assets,
         sessions: Sessions,
-        hosts: Hosts,
-        proxies: Proxies,
         welcome: Welcome,
-        clock: Clock,
         closing: Sequence[Callable[[], Awaitable[None]]],
-        export: AuditExport | None,
     ) -> None:
         self._routes = [Route(path, _never, methods=[method]) for method, path, _ in handlers]
         self._handlers = [handler for _, _, handler in handlers]
@@ -92,12 +88,12 @@ class Ui:
         self._limits = site.limits
         self._assets = assets
         self._sessions = sessions
-        self._hosts = hosts
-        self._proxies = proxies
+        self._hosts = parts.hosts
+        self._proxies = parts.proxies
         self._welcome = welcome
-        self._clock = clock
+        self._clock = parts.clock
         self._closing = closing
-        self._export = export
+        self._export = parts.export
 
     async def close(self) -> None:
         """Ends the open streams, which would otherwise delay the server's shutdown. Idempotent."""

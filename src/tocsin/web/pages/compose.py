@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from tocsin.keys import ApiKeys
 from tocsin.model.setting import SettingInForce
-from tocsin.ports.audit import AuditExport
 from tocsin.ports.clock import ClockMover
 from tocsin.statistics.counting import CallStatistics, Statistics
 from tocsin.timers.monitors import Monitors
@@ -89,12 +88,11 @@ def compose(
     agent_database: str | None,
     clock_mover: ClockMover | None,
     provider: Provider | None,
-    export: AuditExport | None,
 ) -> Ui:
     """The application. `agent` returns the service calls for each page that shows some; `operations` are the names of
     all to which a key can be limited; `database` is the store's name and place, `agent_database` that of service calls if
     that is another one; `clock_mover` moves the clock, if something does; `provider` is the identity provider, if there is
-    one; `export` gets what is changed of timers, schedules and service calls, if something does."""
+    one."""
     service, clock, keys, assets = parts.service, parts.clock, parts.keys, Assets()
     sessions = Sessions(keys, sign_ins, limits, time.time)
     nodes = Nodes(service)
@@ -182,13 +180,10 @@ def compose(
     return Ui(
         [route for family in families for route in family.routes()],
         site,
+        parts,
         assets=assets,
         sessions=sessions,
-        hosts=parts.hosts,
-        proxies=parts.proxies,
         welcome=welcome,
-        clock=clock,
-        export=export,
         closing=[
             nodes.close,
             paused.close,

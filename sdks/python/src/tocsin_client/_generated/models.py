@@ -98,6 +98,7 @@ FailureKind: TypeAlias = Literal[
     "TLS_FAILED",
     "BAD_RESPONSE",
     "EGRESS_REFUSED",
+    "SECRET_UNREADABLE",
     "INVALID_REQUEST",
     "INVALID_SECRET",
     "SHUTDOWN",
@@ -178,7 +179,8 @@ TimerStatus: TypeAlias = Literal["pending", "completed", "failed", "canceled", "
 #: there; a paused namespace: that it is resumed. `flow`: a slot or a token of its flow, or of its namespace's limits;
 #: a paused flow: that it is resumed. `response`: that of the receiver. `write`: that results or changes are stored.
 #: `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its shard. `create`: that a
-#: client creates it again. `egress`: that the settings permit its address, or its URL leads elsewhere.
+#: client creates it again. `egress`: that the settings permit its address, or its URL leads elsewhere. `secret`: the
+#: key under which one of its secrets is encrypted.
 TimerWaitsFor: TypeAlias = Literal[
     "instant",
     "destination",
@@ -192,6 +194,7 @@ TimerWaitsFor: TypeAlias = Literal[
     "owner",
     "create",
     "egress",
+    "secret",
 ]
 
 #: What a service call waits for: its due time, or a retry.
@@ -2655,8 +2658,8 @@ class Timer:
     description: str | None = None
     #: The flow that limits its attempts.
     flow_key: str | None = None
-    #: Why the pending timer is suspended: `egress` (this server does not call its address), or `namespace:…`,
-    #: `destination:…`, `flow:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.
+    #: Why the pending timer is suspended: `egress` (this server does not call its address), `secret` (one can't be
+    #: decrypted), `namespace:…`, `destination:…`, `flow:…` (paused, or too many wait), `bad_record: …`; else absent.
     suspended: str | None = None
     #: What the due timer does now, or waits for; only in a list that asks for it.
     explanation: Explanation | None = None

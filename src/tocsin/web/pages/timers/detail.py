@@ -13,7 +13,7 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.run import Run, RunStatus
 from tocsin.model.timer import LoggedAttempt, Status
-from tocsin.ports.forward import REFUSED
+from tocsin.ports.forward import REFUSED, UNOPENED
 from tocsin.timers.service import TimerView
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.context import RequestContext
@@ -194,6 +194,9 @@ def _end(view: TimerView, policy: RetryPolicy, now_us: int) -> list[TimelineEntr
         return []
     if at <= now_us and view.suspended == REFUSED:
         note = "Suspended: this server does not call its address (egress.allow)."
+        return [TimelineEntry(at, "Due", "suspended", note=note, ahead=True)]
+    if at <= now_us and view.suspended == UNOPENED:
+        note = "Suspended: one of its secrets can’t be decrypted (secrets.key_file)."
         return [TimelineEntry(at, "Due", "suspended", note=note, ahead=True)]
     if at <= now_us:
         why = view.explanation

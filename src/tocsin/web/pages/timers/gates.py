@@ -38,6 +38,7 @@ _CLOSED = {
     WaitsFor.FLOW: _FLOW,
     WaitsFor.DESTINATION: _DESTINATION,
     WaitsFor.EGRESS: _DESTINATION,
+    WaitsFor.SECRET: _ATTEMPT,
     WaitsFor.NODE: _SLOT,
     WaitsFor.RESPONSE: _ATTEMPT,
     WaitsFor.WRITE: _ATTEMPT,

@@ -43,6 +43,9 @@ public record FailureKind(String value) implements OpenEnum {
     /** EGRESS_REFUSED. */
     public static final FailureKind EGRESS_REFUSED = new FailureKind("EGRESS_REFUSED");
 
+    /** SECRET_UNREADABLE. */
+    public static final FailureKind SECRET_UNREADABLE = new FailureKind("SECRET_UNREADABLE");
+
     /** INVALID_REQUEST. */
     public static final FailureKind INVALID_REQUEST = new FailureKind("INVALID_REQUEST");
 

@@ -37,9 +37,9 @@ import org.jspecify.annotations.Nullable;
  * expired then, any other as failed. Null if absent.
  * @param description What the timer is for. Null if absent.
  * @param flowKey The flow that limits its attempts. Null if absent.
- * @param suspended Why the pending timer is suspended: <code>egress</code> (this server does not call its address), or
- * <code>namespace:…</code>, <code>destination:…</code>, <code>flow:…</code> (paused, or too many
- * wait), or <code>bad_record: …</code>; absent unless it is. Null if absent.
+ * @param suspended Why the pending timer is suspended: <code>egress</code> (this server does not call its address),
+ * <code>secret</code> (one can't be decrypted), <code>namespace:…</code>, <code>destination:…</code>,
+ * <code>flow:…</code> (paused, or too many wait), <code>bad_record: …</code>; else absent. Null if absent.
  * @param explanation What the due timer does now, or waits for; only in a list that asks for it. Null if absent.
  * @param onFailure Who is notified when it has failed, or expired. Null if absent.
  * @param onSuccess Who is notified when it has succeeded. Null if absent.

@@ -1,0 +1,170 @@
+"""After a rotation: what waits is encrypted again under the present key, while the node that acts for all runs.
+
+Each row becomes an ordinary write at the owner of its shard, on the condition that nothing has happened to it since it was
+read. A timer that is about to fire, or has begun to, is left alone: a change would give it another `webhook-id`. What is left
+is counted, and noted in the record of its key, which `tocsin keys secrets` shows. Finished rows, and service calls, keep the
+former key until their retention is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter as Counts
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from logging import INFO
+
+import msgspec
+
+from tocsin.administration import note_seal_use, seal_keys
+from tocsin.model.errors import RecordUndecodable, StoreCallFailed, StoreError, TocsinError
+from tocsin.model.instants import INSTANT_MAX, US_PER_SECOND
+from tocsin.model.job import RowFilter
+from tocsin.model.monitor import Monitor, MonitorState, PutMonitor
+from tocsin.model.schedule import DefinitionChanges, Edit
+from tocsin.model.sealed import changes_sealed, headers_opened, hooks_opened, seal_timer, url_opened
+from tocsin.model.sealed_text import key_ids_in
+from tocsin.model.stored_secrets import hooks_by_event
+from tocsin.model.timer import Changes, Timer, decode_record
+from tocsin.ports.event import Counter
+from tocsin.ports.observer import Event
+from tocsin.ports.seals import SealBroken, opener, sealer
+from tocsin.ports.store import KEY_MAX, KEY_MIN, StoredRow
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.rows import OpKind, WriteOp
+from tocsin.timers.service import TimerService
+
+#: Rows of one page, and the pause for each: a million rows take some minutes, and little of the store's time.
+_PAGE_ROWS, _PAUSE_PER_ROW_S = 500, 0.000_2
+#: Between two passes, while a former key is known. Nodes that are not restarted yet still encrypt with it.
+_INTERVAL_S = 300.0
+#: Timers that are due sooner are left to the next pass: by then they have fired.
+_AHEAD_US = 60 * US_PER_SECOND
+
+
+class SecretsRewritten(Event, frozen=True):
+    """Secrets of `rows` timers, schedules, monitors and namespaces were encrypted again under the present key; `left` wait
+    for the next pass."""
+
+    rows: int
+    left: int
+    level = INFO
+    counter = Counter("tocsin_secrets_rewritten", "Rows encrypted again under the present key.", by="rows")
+
+
+class Resealing:
+    """Passes over all that waits, while `acts_for_all` and a key other than the one with the id `present` is known."""
+
+    def __init__(
+        self,
+        context: Context,
+        service: TimerService,
+        present: str,
+        total_shards: int,
+        acts_for_all: Callable[[], bool],
+    ) -> None:
+        self._context, self._service, self._present = context, service, present
+        self._total_shards, self._acts_for_all = total_shards, acts_for_all
+
+    async def run(self) -> None:
+        """Passes again and again."""
+        while True:
+            try:
+                if self._acts_for_all():
+                    await self.check()
+            except (StoreCallFailed, StoreError, TocsinError):
+                # The store is away; the next pass starts over.
+                pass
+            await asyncio.sleep(_INTERVAL_S if self._acts_for_all() else 1)
+
+    async def check(self) -> None:
+        """One pass, if there is a former key. Raises StoreError, Unavailable."""
+        context = self._context
+        former = {key.id: key for key in await context.bounded(seal_keys(context.store)) if key.id != self._present}
+        if not former:
+            return
+        left: Counts[str] = Counts()
+        rewritten = 0
+        for namespace in await self._service.namespaces.all():
+            if used := self._former(msgspec.json.encode(namespace)):
+                changed = await self._service.namespaces.reseal(namespace.name)
+                rewritten += changed
+                left.update(() if changed else used)
+        async for shard_id, row in self._rows():
+            if used := self._former(row.record):
+                changed = await self._rewrite(shard_id, row)
+                rewritten += changed
+                left.update(() if changed else used)
+        now_us = context.clock.now_us()
+        for key in former.values():
+            noted = msgspec.structs.replace(key, waiting=left[key.id], checked_at=now_us)
+            await context.bounded(note_seal_use(context.store, noted))
+        if rewritten:
+            context.observe(SecretsRewritten(rewritten, left.total()))
+
+    def _former(self, record: bytes) -> set[str]:
+        """The ids of former keys in a record."""
+        return key_ids_in(record.decode("utf-8", "replace")) - {self._present} if b"tsl1." in record else set()
+
+    async def _rows(self) -> AsyncIterator[tuple[int, StoredRow]]:
+        """All live rows, those that are suspended included, by shard."""
+        store, context = self._context.store, self._context
+        for shard_id in range(self._total_shards):
+            for read in (partial(store.load, up_to=KEY_MAX), store.load_suspended):
+                after = KEY_MIN
+                while after < KEY_MAX:
+                    page = await context.in_turn(read(shard_id, after, limit=_PAGE_ROWS))
+                    for row in page.rows:
+                        yield shard_id, row
+                    after = page.complete_to
+                    await asyncio.sleep(_PAUSE_PER_ROW_S * len(page.rows))
+
+    async def _rewrite(self, shard_id: int, row: StoredRow) -> bool:
+        """Has a row written with its secrets under the present key, if that is possible now; whether it was."""
+        try:
+            timer = decode_record(row.record)
+            op = self._op(row, timer)
+        except (RecordUndecodable, SealBroken):
+            return False
+        if op is None:
+            return False
+        op.only_if = RowFilter(INSTANT_MAX, updated_before=timer.updated_at + 1)
+        try:
+            await self._service.write(shard_id, op)
+        except TocsinError:
+            # It has changed, or ended.
+            return False
+        return True
+
+    def _op(self, row: StoredRow, timer: Timer) -> WriteOp | None:
+        namespace = timer.namespace
+        if timer.monitor is not None:
+            seal, unseal = self._both(namespace)
+            hooks = hooks_opened(hooks_by_event(timer), unseal)
+            again = Timer(
+                namespace, timer.id, timer.execute_at, timer.url, timer.created_at, timer.updated_at,
+                tags=timer.tags, description=timer.description, hooks=timer.hooks and timer.hooks.changed(hooks),
+                monitor=Monitor(timer.monitor.definition, MonitorState("")),
+            )  # fmt: skip
+            seal_timer(again, seal)
+            return WriteOp(OpKind.SCHEDULE, row.uuid, namespace, timer=again, change=PutMonitor(None))
+        if timer.schedule is not None:
+            edit = Edit(DefinitionChanges())
+            return WriteOp(OpKind.SCHEDULE, row.uuid, namespace, changes=self._changes(timer), change=edit)
+        soon = self._context.clock.now_us() + _AHEAD_US
+        if timer.attempts or timer.replay or timer.notifies is not None or row.execute_at < soon:
+            return None
+        return WriteOp(OpKind.UPDATE, row.uuid, namespace, changes=self._changes(timer))
+
+    def _changes(self, timer: Timer) -> Changes:
+        """What the timer has, under the present key. Raises SealBroken."""
+        seal, unseal = self._both(timer.namespace)
+        clear = Changes(
+            url=url_opened(timer.url, unseal),
+            headers=headers_opened(timer.headers, unseal) or msgspec.UNSET,
+            hooks=hooks_opened(hooks_by_event(timer), unseal) or msgspec.UNSET,
+        )
+        return changes_sealed(clear, seal)
+
+    def _both(self, namespace: str) -> tuple[Callable[[str], str], Callable[[str], str]]:
+        return sealer(self._context.seals, namespace), opener(self._context.seals, namespace)
