@@ -415,6 +415,9 @@ def unreported(monitor: Monitor, now_us: int) -> builtins.list[Period]:
     if state.status is not MonitorStatus.LATE or state.expected is None or state.deadline is None:
         return []
     if definition.schedule is not None:
+        if state.deadline > now_us:
+            # What was late is over; nothing has ended since.
+            return []
         return [Period(state.expected, state.deadline, PeriodStatus.LATE, started_at=state.started)]
     rule = definition.recurrence(state.expected)
     passed = rule.count(state.expected, now_us - definition.grace_us, PERIODS_MAX)

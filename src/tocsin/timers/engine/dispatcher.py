@@ -45,8 +45,7 @@ class Dispatcher:
         #: While the node stops: the boot time until which it waits for attempts. None is begun that may last longer.
         self.waits_until_us: int | None = None
         self._paused: str | None = "starting"
-        self._paused_at_us = 0
-        self._lease_until = self._clock_base = 0
+        self._paused_at_us = self._lease_until = self._clock_base = 0
 
     # ------------------------------------------------------------------ permission
 

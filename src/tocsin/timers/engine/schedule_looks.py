@@ -102,7 +102,7 @@ class ScheduleLooks:
                 began_us = context.clock.now_us()
                 uuids = list({look.schedule: None for look in some})
                 found = await context.in_turn(context.store.fetch(shard_id, uuids))
-                seen = [await self._seen(look, began_us, found.get(look.schedule)) for look in some]
+                seen = await asyncio.gather(*(self._seen(look, began_us, found.get(look.schedule)) for look in some))
                 # Later than what was read of the rows: what is known until then concerns all that these show.
                 outages, known_until = await self._tenures.of(shard_id)
                 for look, each in zip(some, seen, strict=True):

@@ -30,6 +30,8 @@ _FIRST_US, _SETTLED_US = 2 * US_PER_SECOND, 5 * US_PER_SECOND
 #: No two looks are closer, unless a deadline or a repetition is between them, or further apart: so late a change of the
 #: schedule is seen.
 _LOOK_US_MIN, LOOK_US_MAX = 2 * US_PER_SECOND, 300 * US_PER_SECOND
+#: While it isn't known whether the schedule's shard had an owner, the next look is so much later: nodes record that as often.
+_UNDECIDED_US = 10 * US_PER_SECOND
 #: Why instants did not fire that should have, in words.
 _UNWANTED = {
     Missed.LATE: "it could not fire in time",
@@ -133,8 +135,7 @@ def _next_look(definition: MonitorDefinition, state: MonitorState, found: _Open 
         return min(base + _FIRST_US, settled, latest)
     at = min(now_us + max(now_us - base, _LOOK_US_MIN), latest)
     if state.status is not MonitorStatus.LATE:
-        # If that has passed, it isn't known yet whether the schedule's shard had an owner then.
-        at = min(at, settled if settled > now_us else now_us + _LOOK_US_MIN)
+        at = min(at, settled if settled > now_us else now_us + _UNDECIDED_US)
     elif definition.repeat_us is not None:
         assert state.watched is not None
         at = min(at, max(state.watched.notified_at + definition.repeat_us, now_us + _LOOK_US_MIN))
