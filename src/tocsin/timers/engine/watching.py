@@ -46,8 +46,8 @@ _DATED = frozenset({Source.REGULAR, Source.TRIGGER})
 class Seen:
     """What a look has found: the schedule's row, if there is one; the runs that have ended since the last look, oldest first,
     and the generation that none of them has; `more`: others have ended since, for the next look. `at` is when it began,
-    `held` whether the namespace fires nothing: then nothing was read. `outages` are those of the schedule's shard, known until
-    `known_until`."""
+    `held` whether the namespace fires nothing: then nothing was read. `outages` are those of the schedule's shard, known
+    until `known_until`."""
 
     at: int
     schedule: Timer | None

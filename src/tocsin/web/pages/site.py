@@ -10,7 +10,7 @@ from tocsin.model.access import Role
 from tocsin.model.errors import NamespaceNotFound
 from tocsin.model.namespace import DEFAULT_NAMESPACE, Namespace
 from tocsin.model.validation import InputRules
-from tocsin.ports.audit import AuditExport, AuditLog
+from tocsin.ports.audit import AuditLog
 from tocsin.statistics.counting import CallStatistics, Statistics
 from tocsin.timers.jobs import Jobs
 from tocsin.timers.schedules import Schedules
@@ -52,7 +52,6 @@ class Site:
     labels: TenantLabels
     outages: Outages
     limits: UiLimits
-    export: AuditExport | None
 
 
 def route(method: str, path: str) -> Callable[[_H], _H]:
