@@ -62,6 +62,13 @@ class Refused(NotSent):
     addresses: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class NoCredential(NotSent):
+    """The request was not sent, because its credential can't be sent to `destination` now. Clients may see `detail`."""
+
+    destination: str = ""
+
+
 Outcome = Response | NoResponse | NotSent
 
 

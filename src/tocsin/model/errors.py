@@ -218,6 +218,18 @@ class TooManyFlows(Conflict):
     code = "TOO_MANY_FLOWS"
 
 
+class CredentialNotFound(NotFound):
+    """The namespace has no credential of this name."""
+
+    code = "CREDENTIAL_NOT_FOUND"
+
+
+class TooManyCredentials(Conflict):
+    """The namespace has the greatest number of credentials already. Nothing was written."""
+
+    code = "TOO_MANY_CREDENTIALS"
+
+
 class TooManyCalendars(Conflict):
     """The namespace has the greatest number of calendars already. Nothing was written."""
 

@@ -30,7 +30,8 @@ class WaitsFor(StrEnum):
     there; a paused namespace: that it is resumed. `flow`: a slot or a token of its flow, or of its namespace's limits; a
     paused flow: that it is resumed. `response`: that of the receiver. `write`: that results or changes are
     stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its shard. `create`: that a
-    client creates it again. `egress`: that the settings permit its address, or its URL leads elsewhere."""
+    client creates it again. `egress`: that the settings permit its address, or its URL leads elsewhere. `credential`:
+    that its credential can be sent: it has a token, exists, and may go to the URL."""
 
     INSTANT = "instant"
     DESTINATION = "destination"
@@ -44,6 +45,7 @@ class WaitsFor(StrEnum):
     OWNER = "owner"
     CREATE = "create"
     EGRESS = "egress"
+    CREDENTIAL = "credential"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from tocsin.keys import ApiKeys
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.validation import InputRules
 from tocsin.native import native
+from tocsin.ports.seals import NoSeals
 from tocsin.ports.store import Store
 from tocsin.private_files import tighten_folder
 from tocsin.server.access import Access, open_access
@@ -197,7 +198,8 @@ class Server:
             DiskMetrics({name: path for name, path in paths.items() if path is not None})
         )
         signed_by = None if dev is None else dev.real
-        sending = outgoing(settings, access.keys, clock, published=access.published, signed_by=signed_by)
+        seals = NoSeals()
+        sending = outgoing(settings, access.keys, clock, seals, published=access.published, signed_by=signed_by)
         watching.gauges.add(sending.gauges)
         parts = NodeParts(
             settings=settings,
@@ -239,6 +241,8 @@ class Server:
             total_shards=total_shards,
             serve=relay.serve,
             has_agent=lambda: self.calls() is not None,
+            credentials=sending.credentials,
+            seals=seals,
         )
         watching.metrics.registry.register(
             FlowMetrics(lambda most: busiest(engine.supervisor.dispatcher.flows.rules.values(), most))

@@ -10,6 +10,7 @@ from tocsin.administration import (
     API_KEYS,
     AUDIT,
     CALENDARS,
+    CREDENTIALS,
     DESTINATION_PAUSES,
     FLOWS,
     NAMESPACES,
@@ -32,11 +33,11 @@ from tocsin.timers.monitor_records import MONITOR_TOKENS, MONITORS
 
 #: Every kind of record but that of transfers.
 RECORD_KINDS = (
-    NAMESPACES, FLOWS, CALENDARS, DESTINATION_PAUSES, API_KEYS, TENANT_LABELS, SECRETS, SIGN_INS, AUDIT, JOBS,
+    NAMESPACES, FLOWS, CALENDARS, CREDENTIALS, DESTINATION_PAUSES, API_KEYS, TENANT_LABELS, SECRETS, SIGN_INS, AUDIT, JOBS,
     MINUTES, TEN_MINUTES, OUTAGES, MONITORS, MONITOR_TOKENS, TENURES,
 )  # fmt: skip
 #: Kinds whose versions clients see and name in conditions: they stay as they are. The others begin at 1.
-_VERSIONED = (NAMESPACES, FLOWS, CALENDARS)
+_VERSIONED = (NAMESPACES, FLOWS, CALENDARS, CREDENTIALS)
 
 _namespace_decoder, _tenure_decoder = msgspec.json.Decoder(Namespace), msgspec.json.Decoder(Tenure)
 

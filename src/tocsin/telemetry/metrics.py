@@ -47,6 +47,7 @@ GAUGES: dict[str, str] = {
     "tocsin_agent_connections": "Connections to services for the agent's calls, open or being opened, including idle ones.",
     "tocsin_nats_connected": "1 while timers can be published to NATS; 0 also without `nats_url` and before the first one.",
     "tocsin_names_resolving": "Host names being resolved, for timers and service calls.",
+    "tocsin_credentials_without_token": "Credentials that need a token and have none: what names them waits.",
     "tocsin_timers_deferred": "Due timers that wait in memory because their destination, or their namespace's share of the "
     "node, is full. Those that wait for a flow are not among them.",
     "tocsin_destinations": "Destinations in use, or within the last five minutes.",

@@ -98,7 +98,7 @@ def _is_wanted(job: Job, view: TimerView) -> bool:
 
 def _row(service: TimerService, job: Job, view: TimerView, cursor: str, latest_us: int) -> JobRow:
     timer = view.timer
-    change = partial(_write, service, view.shard_id, partial(_change, job, view, latest_us))
+    change = partial(_write, service, view.shard_id, partial(_change, service, job, view, latest_us))
     return JobRow(timer.namespace, timer.id, cursor, change)
 
 
@@ -107,7 +107,7 @@ async def _write(service: TimerService, shard_id: int, change: Callable[[], Awai
     return None if op is None else partial(service.write, shard_id, op)
 
 
-async def _change(job: Job, view: TimerView, latest_us: int) -> WriteOp | None:
+async def _change(service: TimerService, job: Job, view: TimerView, latest_us: int) -> WriteOp | None:
     timer, schedule, action = view.timer, view.timer.schedule, job.action
     op = WriteOp(OpKind.SCHEDULE if schedule else OpKind.UPDATE, view.uuid, timer.namespace, only_if=job.filter)
     if action in (JobAction.CANCEL, JobAction.DELETE):
@@ -119,7 +119,7 @@ async def _change(job: Job, view: TimerView, latest_us: int) -> WriteOp | None:
     elif action is JobAction.SET_URL:
         if timer.url == job.url:
             return None
-        op.changes = Changes(url=job.url)
+        op.changes = await service.credentials.checked(timer.namespace, Changes(url=job.url))
         op.change = Edit(DefinitionChanges()) if schedule else None
     else:
         pauses = action is JobAction.PAUSE
@@ -157,7 +157,7 @@ async def replay_of(service: TimerService, row: FailureRow, url: str = "") -> Wr
     """The replay of the very run that failed, of a timer or notification at another URL if one is given. Raises
     TimerNotReplayable, Unavailable."""
     if kind_of(row) is not FailedKind.OCCURRENCE:
-        changes = Changes(url=url) if url else Changes()
+        changes = await service.credentials.checked(namespace_of(row), Changes(url=url)) if url else Changes()
         return WriteOp(OpKind.REPLAY, row.uuid, namespace_of(row), expected=row.generation, changes=changes)
     run = await service.failures.run_of(row)
     if run is None:

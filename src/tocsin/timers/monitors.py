@@ -52,6 +52,7 @@ from tocsin.model.stored_secrets import take_secrets, withholds
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.records import RECORD_KEY_END
 from tocsin.ports.store import GENERATION_BYTES
+from tocsin.timers.credentials import uses_of
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.listing import LIST_READS_MAX, Scope, TimerView
 from tocsin.timers.monitor_records import (
@@ -141,6 +142,7 @@ class Monitors:
         stored = await self._stored(namespace, monitor_id)
         if withholds(timer):
             take_secrets(timer, None if stored is None else stored.timer)
+        await self._timers.credentials.check(namespace, uses_of(timer))
         if stored is not None:
             timer.monitor = Monitor(definition, MonitorState(""))
             try:

@@ -10,14 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tocsin.model.answer import PAUSING, Done, NoResponse, NotSent, Refused, Reschedule, Response, judge, retry_after_at
+from tocsin.model.answer import (
+    PAUSING,
+    Done,
+    NoCredential,
+    NoResponse,
+    NotSent,
+    Refused,
+    Reschedule,
+    Response,
+    judge,
+    retry_after_at,
+)
 from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError, Unavailable
 from tocsin.model.instants import format_instant
 from tocsin.model.namespace import Answers, Namespace, policy_in_force
 from tocsin.model.redaction import answer_snippet, path_of, secrets_of
 from tocsin.model.retry import next_attempt_at
 from tocsin.model.timer import JSON_TYPE, LoggedAttempt, RawBody, Status
-from tocsin.ports.forward import REFUSED
+from tocsin.ports.forward import REFUSED, credential_reason
 from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.observer import AttemptFinished, AttemptNotSent, TimerExpired, WriteRefused
 from tocsin.timers.engine.context import Context
@@ -121,6 +132,7 @@ class Attempt:
             secrets=() if namespace is None or namespace.secret is None else namespace.signing.at(fired_at),
             traceparent=timer.traceparent,
             body=timer.body,
+            credential=timer.credential,
         )
 
     def ended(self, exchange: Exchange) -> None:
@@ -152,6 +164,7 @@ class Attempt:
             now_us=context.clock.now_us(),
             jitter=context.random.random(),
             batch=batch,
+            secrets=exchange.secrets,
         )
         counts = self._record(conclusion, context.clock.boottime_us())
         self._observe(exchange, conclusion, word if counts else "superseded")
@@ -223,12 +236,21 @@ class Attempt:
 
     def not_sent(self, outcome: NotSent) -> None:
         """Rule 24: the row is due as before, as if it had not been dispatched; its destination backs off for a moment. Where
-        the settings forbid the address, the row is suspended instead."""
-        refused = isinstance(outcome, Refused)
+        the settings forbid the address, or the credential can't be sent, the row is suspended instead."""
         self._observe_not_sent(outcome)
-        if not refused:
+        suspended = self._suspended_for(outcome)
+        if suspended is None:
             self._path.destination.start_back_off(self._dispatcher.reopened)
-        self.take_back(REFUSED if refused else None)
+        self.take_back(suspended)
+
+    def _suspended_for(self, outcome: NotSent) -> str | None:
+        """The reason for which the row is suspended, where not the destination keeps the request from being sent."""
+        if isinstance(outcome, Refused):
+            return REFUSED
+        if isinstance(outcome, NoCredential):
+            timer = self._in_flight.row.timer
+            return credential_reason(timer.namespace, timer.credential, outcome.destination)
+        return None
 
     def take_back(self, suspended: str | None = None) -> None:
         """The row is due as before, or suspended for that reason: no request was sent."""
@@ -321,10 +343,11 @@ def conclude(
     now_us: int,
     jitter: float,
     batch: str | None = None,
+    secrets: tuple[str, ...] = (),
 ) -> tuple[Conclusion, str]:
     """The conclusion of an attempt that was sent, by its answer and by the policies of its timer and namespace, and the
     outcome that events report: done, rescheduled, retried or failed. `batch` is the `webhook-id` of the batch that it was
-    part of."""
+    part of. `secrets` are those of the request that its timer does not have."""
     timer = attempt.row.timer
     verdict = judge(
         outcome,
@@ -337,7 +360,7 @@ def conclude(
     )
     accepted = isinstance(verdict, Done)
     error = None if isinstance(verdict, (Done, Reschedule)) else verdict.error[:ERROR_CHARS_MAX]
-    entry = _entry(attempt, outcome, duration_us, error, batch, accepted=accepted)
+    entry = _entry(attempt, outcome, duration_us, error, batch, secrets, accepted=accepted)
     first = timer.first_attempt_at if timer.first_attempt_at is not None else attempt.fired_at
     after = msgspec.structs.replace(
         timer,
@@ -414,6 +437,7 @@ def _entry(
     duration_us: int,
     error: str | None,
     batch: str | None,
+    secrets: tuple[str, ...],
     *,
     accepted: bool,
 ) -> LoggedAttempt:
@@ -423,8 +447,8 @@ def _entry(
     if accepted or not outcome.body:
         return LoggedAttempt(attempt.fired_at, duration_us, outcome.status, error, batch=batch)
     timer = attempt.row.timer
-    secrets = secrets_of(timer.url, (timer.headers or {}).items())
-    answer = answer_snippet(outcome.body, truncated=outcome.truncated, secrets=secrets)
+    headers = [*(timer.headers or {}).items(), *(("authorization", secret) for secret in secrets)]
+    answer = answer_snippet(outcome.body, truncated=outcome.truncated, secrets=secrets_of(timer.url, headers))
     return LoggedAttempt(attempt.fired_at, duration_us, outcome.status, error, answer, batch)
 
 

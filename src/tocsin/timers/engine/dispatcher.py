@@ -6,7 +6,7 @@ import asyncio
 
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
-from tocsin.ports.forward import REFUSED, Obstacle
+from tocsin.ports.forward import REFUSED, Obstacle, credential_of
 from tocsin.ports.observer import DispatchPaused, DispatchResumed
 from tocsin.timers.engine.admission import TURNS_MAX, Admission
 from tocsin.timers.engine.alarm import Alarm
@@ -573,6 +573,9 @@ class Dispatcher:
             return self.admission.room_for(shard, name)
         if kind == "flow":
             return self._room_for_flow(shard, *name.split("/", 1))
+        if (found := credential_of(reason)) is not None:
+            closed = self.context.credential_gate.obstacle(*found) is not None
+            return 0 if closed else self.context.limits.resume_rows
         if kind == REFUSED and shard.suspended.refused_rounds:
             return self.context.limits.resume_rows
         return 0

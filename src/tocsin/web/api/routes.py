@@ -13,6 +13,7 @@ from tocsin.model.access import EVERY
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.calendars import CalendarHandlers
+from tocsin.web.api.credentials import CredentialHandlers
 from tocsin.web.api.destinations import DestinationHandlers
 from tocsin.web.api.failures import FailureHandlers
 from tocsin.web.api.flows import FlowHandlers
@@ -42,6 +43,7 @@ FAMILIES = (
     NamespaceHandlers,
     FlowHandlers,
     CalendarHandlers,
+    CredentialHandlers,
     MonitorHandlers,
     PingHandlers,
     DestinationHandlers,

@@ -235,6 +235,7 @@ class RequestParser:
             execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags, body,
             self._expire_after(sent.expire_after, errors), sent.description, self.hooks(sent, errors),
             UNSET if sent.flow_key is UNSET else sent.flow_key or "",
+            credential=UNSET if sent.credential is UNSET else sent.credential or "",
         )  # fmt: skip
 
     def hooks(self, sent: msgspec.Struct, errors: list[FieldError]) -> dict[str, Hook | None] | UnsetType:
@@ -252,7 +253,7 @@ class RequestParser:
             if headers:
                 bad += [*self.rules.headers(headers, "headers"), *header_conflicts(headers)]
             errors += [FieldError(f"{path}.{each.path}", each.reason) for each in bad]
-            found[event] = Hook(hook.url, headers)
+            found[event] = Hook(hook.url, headers, _or(hook.credential, ""))
         return found or UNSET
 
     def _expire_after(self, text: str | UnsetType | None, errors: list[FieldError]) -> int | UnsetType | None:
@@ -337,6 +338,7 @@ def new_timer(
         expire_after_us=None if call.expire_after_us is UNSET else call.expire_after_us,
         description=None if call.description is UNSET else call.description,
         flow_key="" if call.flow_key is UNSET else call.flow_key,
+        credential="" if call.credential is UNSET else call.credential,
         hooks=None if call.hooks is UNSET else NO_HOOKS.changed(call.hooks),
     )
 
@@ -373,6 +375,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
         UNSET if timer.expire_after_us is None else format_duration(timer.expire_after_us),
         UNSET if timer.description is None else timer.description,
         timer.flow_key or UNSET,
+        timer.credential or UNSET,
         UNSET if view.suspended is None else view.suspended,
         UNSET if view.explanation is None else explanation_answer(view.explanation),
     )
@@ -389,7 +392,7 @@ def set_hooks(answer: msgspec.Struct, hooks: Hooks | None) -> None:
         hook: Hook | None = getattr(hooks or NO_HOOKS, event)
         if hook is not None:
             shown = redacted(hook)
-            setattr(answer, name, wire.HookAnswer(shown.url, shown.headers or UNSET))
+            setattr(answer, name, wire.HookAnswer(shown.url, shown.headers or UNSET, shown.credential or UNSET))
 
 
 def history_answer(page: RunPage) -> wire.RunPageAnswer:
