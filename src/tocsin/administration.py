@@ -17,7 +17,7 @@ import msgspec
 from tocsin.model.access import ApiKey, SignIn
 from tocsin.model.audit import AuditEntries, AuditEntry, AuditQuery
 from tocsin.model.calendar import Calendar
-from tocsin.model.credential import Credential
+from tocsin.model.credential import Credential, SigningKey
 from tocsin.model.destination import DestinationPause
 from tocsin.model.errors import StoreCorrupted, StoreUnavailable
 from tocsin.model.flow import Flow
@@ -33,6 +33,7 @@ TENANT_LABELS = "tenant_label"
 FLOWS = "flow"
 CALENDARS = "calendar"
 CREDENTIALS = "credential"
+SIGNING_KEYS = "signing_key"
 DESTINATION_PAUSES = "destination_pause"
 #: Records that one read returns.
 _PAGE = 500
@@ -48,6 +49,7 @@ _namespace_decoder = msgspec.json.Decoder(Namespace)
 _flow_decoder = msgspec.json.Decoder(Flow)
 _calendar_decoder = msgspec.json.Decoder(Calendar)
 _credential_decoder = msgspec.json.Decoder(Credential)
+_signing_key_decoder = msgspec.json.Decoder(SigningKey)
 _pause_decoder = msgspec.json.Decoder(DestinationPause)
 _key_decoder = msgspec.json.Decoder(ApiKey)
 _sign_in_decoder = msgspec.json.Decoder(SignIn)
@@ -253,6 +255,25 @@ async def delete_credentials(records: Records, namespace: str) -> None:
     await delete_all(
         records, CREDENTIALS, [each.key async for each in every(records, CREDENTIALS, *_scope_of(namespace))]
     )
+
+
+# -- keys that sign JWTs, by their numbers
+
+
+async def signing_keys(records: Records, observe: Observer = unobserved) -> list[SigningKey]:
+    """The keys, by number. One that can't be decoded is left out."""
+    found = [record async for record in every(records, SIGNING_KEYS)]
+    return decoded(_signing_key_decoder, SIGNING_KEYS, found, observe)
+
+
+async def put_signing_key(records: Records, key: SigningKey) -> bool:
+    """Stores the key; False if its number is taken."""
+    return await records.put_record(SIGNING_KEYS, f"{key.number:08}", encoded(key), None)
+
+
+async def delete_signing_key(records: Records, number: int) -> bool:
+    """Removes the key of that number; False when there was none."""
+    return await records.delete_records(SIGNING_KEYS, [f"{number:08}"])
 
 
 # -- paused destinations

@@ -110,6 +110,33 @@ class Credential(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
+class SigningKey(msgspec.Struct, frozen=True):
+    """A key with which this service signs JWTs: its number, 1 and one more with each next one; its id; the instant
+    (microseconds) from which it signs, until the next one does; its public part, a JWK; and its private one, sealed."""
+
+    number: int
+    kid: str
+    signs_from: int
+    public: dict[str, str]
+    private: str
+
+    @property
+    def seal_context(self) -> str:
+        """The context in which its private part is sealed."""
+        return f"credential:signing_key/{self.kid}"
+
+
+def origin_of(host: str, destination: Callable[[str], str]) -> str | None:
+    """The origin that requests name as a host: scheme, host and port; None if it names none. `destination` returns those of a
+    URL."""
+    scheme, separator, rest = host.partition("://")
+    if not separator:
+        scheme, rest = "https", host
+    found = destination(f"{scheme}://{rest}/")
+    is_origin = found.startswith(("https://", "http://")) and not set("/?#@").intersection(rest)
+    return found if is_origin else None
+
+
 def shown_host(origin: str) -> str:
     """An origin as requests name it: `api.example.com`, `api.example.com:8443`, `http://api.internal:8080`."""
     scheme, _, rest = origin.partition("://")

@@ -224,6 +224,12 @@ class CredentialNotFound(NotFound):
     code = "CREDENTIAL_NOT_FOUND"
 
 
+class NotAnIssuer(NotFound):
+    """This server signs no JWTs for receivers."""
+
+    code = "NOT_AN_ISSUER"
+
+
 class TooManyCredentials(Conflict):
     """The namespace has the greatest number of credentials already. Nothing was written."""
 

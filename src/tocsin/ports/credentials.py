@@ -36,7 +36,8 @@ class CredentialTester(Protocol):
     """Tries credentials."""
 
     def refusal(self, credential: Credential, secret: str) -> FieldError | None:
-        """What is wrong with its certificates and its private key, which is in clear. Takes milliseconds."""
+        """What is wrong with its certificates and its private key, which is in clear, or that it can't be used on this node.
+        Takes milliseconds."""
 
     async def test(self, credential: Credential, url: str | None) -> CredentialTest:
         """Fetches the token that the credential needs, and opens a connection to each of its origins; with a `url`, to which
@@ -57,3 +58,13 @@ class NoCredentials:
     async def test(self, credential: Credential, url: str | None) -> CredentialTest:
         """Nothing is tried."""
         return CredentialTest(True, ())
+
+
+class PublishedKeys(Protocol):
+    """The public keys by which receivers verify the JWTs that this service signs."""
+
+    #: The URL below which receivers find them.
+    issuer: str
+
+    async def published(self) -> list[dict[str, str]]:
+        """The keys as a JWK set has them. Raises StoreError, TimeoutError."""

@@ -16,6 +16,7 @@ from tocsin.administration import (
     NAMESPACES,
     SECRETS,
     SIGN_INS,
+    SIGNING_KEYS,
     TENANT_LABELS,
     delete_all,
     encoded,
@@ -33,7 +34,8 @@ from tocsin.timers.monitor_records import MONITOR_TOKENS, MONITORS
 
 #: Every kind of record but that of transfers.
 RECORD_KINDS = (
-    NAMESPACES, FLOWS, CALENDARS, CREDENTIALS, DESTINATION_PAUSES, API_KEYS, TENANT_LABELS, SECRETS, SIGN_INS, AUDIT, JOBS,
+    NAMESPACES, FLOWS, CALENDARS, CREDENTIALS, SIGNING_KEYS, DESTINATION_PAUSES, API_KEYS, TENANT_LABELS, SECRETS,
+    SIGN_INS, AUDIT, JOBS,
     MINUTES, TEN_MINUTES, OUTAGES, MONITORS, MONITOR_TOKENS, TENURES,
 )  # fmt: skip
 #: Kinds whose versions clients see and name in conditions: they stay as they are. The others begin at 1.

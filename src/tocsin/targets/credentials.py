@@ -15,7 +15,7 @@ from tocsin.ports.clock import Clock
 from tocsin.ports.credentials import CredentialTest, TestStep
 from tocsin.ports.http import Caller, Exchange, Identity, Invocation, Request, Requester, Tls
 from tocsin.ports.seals import Seals
-from tocsin.targets.identities import Held, JwtSigner, Ready, Tools, described, hold, send
+from tocsin.targets.identities import NO_SIGNER, Held, JwtSigner, Ready, Tools, described, hold, send
 from tocsin.targets.tls import BadCertificate, tls_of
 from tocsin.tasks import end_tasks
 
@@ -42,7 +42,7 @@ class CredentialCaller:
         self, inner: Caller, client: Client, clock: Clock, seals: Seals, signer: JwtSigner | None = None
     ) -> None:
         self._inner, self._client = inner, client
-        self._tools = Tools(client, clock, seals, signer, self._ready)
+        self._tools = Tools(client, clock, seals, signer, self.woken)
         self._held: dict[tuple[str, str], Held] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -127,13 +127,16 @@ class CredentialCaller:
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
 
-    def _ready(self) -> None:
+    def woken(self) -> None:
+        """A credential that could not be sent may be by now."""
         self.ready()
 
     # ------------------------------------------------------------------ test
 
     def refusal(self, credential: Credential, secret: str) -> FieldError | None:
-        """What is wrong with its certificates and its private key."""
+        """What is wrong with its certificates and its private key, or that this node can't sign its JWTs."""
+        if credential.type is CredentialType.JWT and self._tools.signer is None:
+            return FieldError("type", NO_SIGNER)
         try:
             tls_of(credential, secret)
         except BadCertificate as error:

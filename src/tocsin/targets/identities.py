@@ -41,6 +41,9 @@ _TOKEN = re.compile(r"[\x21-\x7e]+\Z")
 #: RFC 6749 section 5.2. Nothing else of an answer is shown: it may repeat the secret.
 _ERROR = re.compile(r"[a-z_]{1,60}\Z")
 
+#: Why a node signs no JWTs.
+NO_SIGNER = "needs this server to sign JWTs: set public_url, at which receivers find the keys, and install tocsin[oidc]"
+
 _log = structlog.get_logger("tocsin.targets")
 
 
@@ -180,9 +183,7 @@ class _Signed(_Bearing):
         if self._token is None or now_us >= self._token.renewed_at:
             try:
                 if tools.signer is None:
-                    raise TokenRefused(
-                        "public_url is not set on this node, by which receivers find the keys of its JWTs"
-                    )
+                    raise TokenRefused(f"it {NO_SIGNER}")
                 value = tools.signer.sign(self.credential, tools.clock.now_us())
                 self._token = Token(value, now_us, now_us + self.credential.lifetime_us)
             except TokenRefused as error:

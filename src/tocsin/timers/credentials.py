@@ -87,13 +87,18 @@ class StoredCredentials:
         secret: str | None,
         managed_by: str | UnsetType | None = UNSET,
         expected_version: int | UnsetType = UNSET,
+        *,
+        dry_run: bool = False,
     ) -> tuple[Credential, bool]:
         """Creates the credential, or replaces all that it has; without a `secret`, in clear, it keeps the stored one, and its
         mark of who manages it if none is given. Its version and instants are ignored. Returns it as it is stored, and whether
-        that has changed. Raises InvalidInput also if the kept secret would be sent elsewhere than before,
-        TooManyCredentials, and VersionConflict if the credential has not the version that is expected (0: there is none)."""
+        that has changed; with `dry_run` as it would be, and nothing is written. Raises InvalidInput also if the kept secret
+        would be sent elsewhere than before, TooManyCredentials, and VersionConflict if the credential has not the version
+        that is expected (0: there is none)."""
         async with self._turn:
-            credential, changed = await self._put(wanted, secret, managed_by, expected_version)
+            credential, changed = await self._put(wanted, secret, managed_by, expected_version, dry_run=dry_run)
+        if dry_run:
+            return credential, changed
         await self._apply_everywhere()
         return credential, changed
 
@@ -110,15 +115,6 @@ class StoredCredentials:
     def destination(self, url: str) -> str:
         """Scheme, host and port of a URL."""
         return self._context.caller.destination(url)
-
-    def origin(self, host: str) -> str | None:
-        """The origin of an entry of hosts: its scheme, host and port; None if it is not one."""
-        scheme, separator, rest = host.partition("://")
-        if not separator:
-            scheme, rest = "https", host
-        found = self._context.caller.destination(f"{scheme}://{rest}/")
-        is_origin = found.startswith(("https://", "http://")) and not set("/?#@").intersection(rest)
-        return found if is_origin else None
 
     async def test(self, namespace: str, name: str, url: str | None) -> CredentialTest:
         """What happens when the credential is tried: its token, connections to its origins, or a request to the URL. Raises
@@ -183,6 +179,8 @@ class StoredCredentials:
         secret: str | None,
         managed_by: str | UnsetType | None,
         expected_version: int | UnsetType,
+        *,
+        dry_run: bool,
     ) -> tuple[Credential, bool]:
         namespace, name = wanted.namespace, wanted.name
         for _ in range(_TRIES_MAX):
@@ -207,6 +205,8 @@ class StoredCredentials:
                 changed, updated_at=known.updated_at, version=known.version
             ):
                 return known, False
+            if dry_run:
+                return changed, True
             if await self._namespaces.read(put_credential(self._context.store, changed)):
                 await self._namespaces.refresh()
                 if known is None:

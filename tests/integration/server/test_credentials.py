@@ -27,6 +27,16 @@ async def waits_for(api: Api, timer_id: str) -> dict[str, Any]:
             await asyncio.sleep(0.05)
 
 
+async def ended(api: Api, timer_id: str) -> dict[str, Any]:
+    """The timer, once it has finished."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            _, timer = await api("timers/get", namespace="default", timerId=timer_id)
+            if timer["status"] != "pending":
+                return dict(timer)
+            await asyncio.sleep(0.05)
+
+
 async def test_requests_of_timers_schedules_and_hooks_have_their_credentials(tmp_path: Path) -> None:
     inbox, alerts = Inbox(answers=[(200, b""), (200, b""), (200, b"")], default=(500, b"")), Inbox()
     async with (
@@ -141,10 +151,5 @@ async def test_receiver_that_repeats_the_token_does_not_get_it_stored(tmp_path: 
         await api("credentials/put", **BEARER)
         await api.create("t", target.url, credential="api", retryPolicy={"maxAttempts": 1})
         await inbox.count(1)
-        async with asyncio.timeout(PATIENCE_S):
-            while True:
-                _, timer = await api("timers/get", namespace="default", timerId="t")
-                if timer["status"] != "pending":
-                    break
-                await asyncio.sleep(0.05)
+        timer = await ended(api, "t")
         assert "a-token-of-the-api" not in str(timer) and "no such token" in str(timer)

@@ -573,10 +573,8 @@ class Dispatcher:
             return self.admission.room_for(shard, name)
         if kind == "flow":
             return self._room_for_flow(shard, *name.split("/", 1))
-        if (found := credential_of(reason)) is not None:
-            closed = self.context.credential_gate.obstacle(*found) is not None
-            return 0 if closed else self.context.limits.resume_rows
-        if kind == REFUSED and shard.suspended.refused_rounds:
+        found, gate = credential_of(reason), self.context.credential_gate
+        if (kind == REFUSED and shard.suspended.refused_rounds) or (found and gate.obstacle(*found) is None):
             return self.context.limits.resume_rows
         return 0
 

@@ -28,7 +28,7 @@ from tocsin.timers.schedules import Schedules
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.calendars import CalendarHandlers
 from tocsin.web.api.clients import Clients
-from tocsin.web.api.credentials import CredentialHandlers
+from tocsin.web.api.credentials import CredentialHandlers, SigningKeyHandlers
 from tocsin.web.api.destinations import DestinationHandlers
 from tocsin.web.api.failures import FailureHandlers
 from tocsin.web.api.flows import FlowHandlers
@@ -129,6 +129,7 @@ class Api:
             FlowHandlers(service.flow_rules, parts.rules, audit),
             CalendarHandlers(service.calendars, parts.rules, audit),
             CredentialHandlers(service.credentials, parts.rules, audit),
+            SigningKeyHandlers(parts.signing_keys),
             MonitorHandlers(monitors),
             PingHandlers(monitors, parts.auth_failures),
             DestinationHandlers(service.destinations, parts.rules, audit),

@@ -48,6 +48,7 @@ from tocsin.web.http.instants import (
     read,
     read_instant,
 )
+from tocsin.web.http.replays import REPLAYED_MAX, ReplayTimers
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -113,11 +114,11 @@ class RequestParser:
             raise self.refusal(errors, changes)
         return changes
 
-    def replay(self, sent: wire.ReplayTimers, now_us: int) -> Changes:
+    def replay(self, sent: ReplayTimers, now_us: int) -> Changes:
         """The changes with which the timers are replayed; a delay counts from `now_us`."""
         errors = bad_fields(sent, self.rules)
-        if not 1 <= len(sent.ids) <= wire.REPLAYED_MAX:
-            errors.append(FieldError("ids", f"has {len(sent.ids)} entries; send 1 to {wire.REPLAYED_MAX}"))
+        if not 1 <= len(sent.ids) <= REPLAYED_MAX:
+            errors.append(FieldError("ids", f"has {len(sent.ids)} entries; send 1 to {REPLAYED_MAX}"))
         else:
             reasons = ((position, self.rules.timer_id(each)) for position, each in enumerate(sent.ids))
             errors += [FieldError(f"ids[{position}]", reason) for position, reason in reasons if reason]
@@ -188,7 +189,7 @@ class RequestParser:
         return (PayloadTooLarge if too_large and len(errors) == 1 else InvalidInput)(*errors)
 
     def _execute_at(
-        self, sent: wire.CreateTimer | wire.UpdateTimer | wire.ReplayTimers, now_us: int, errors: list[FieldError]
+        self, sent: wire.CreateTimer | wire.UpdateTimer | ReplayTimers, now_us: int, errors: list[FieldError]
     ) -> int | UnsetType:
         """The requested instant, given as an instant or as a delay."""
         rules, found = self.rules, len(errors)

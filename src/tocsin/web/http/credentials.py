@@ -4,9 +4,10 @@ the audit trail."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from tocsin.model import credential as model
@@ -22,6 +23,7 @@ from tocsin.model.credential import (
     ClientAuth,
     CredentialType,
     is_here,
+    origin_of,
     shown_host,
 )
 from tocsin.model.errors import FieldError, InvalidInput
@@ -33,7 +35,7 @@ from tocsin.ports.credentials import CredentialTest
 from tocsin.timers.credentials import StoredCredentials
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
-from tocsin.web.http.declared_wire import ExpectedVersion, ManagedBy, Version
+from tocsin.web.http.declared_wire import DryRun, ExpectedVersion, ManagedBy, Version
 from tocsin.web.http.instants import format_instant, read
 from tocsin.web.http.wire import (
     DESCRIPTION_CHARS_MAX,
@@ -125,27 +127,34 @@ class CredentialId(RequestStruct):
     name: CredentialName
 
 
-class PutCredential(RequestStruct, kw_only=True):
-    """A credential with all that it has. A secret that is left out keeps its stored value, unless `hosts`, `tokenUrl` or `ca`
-    would have it sent elsewhere; it is never returned. Without `managedBy` the credential keeps it; null removes it."""
+class CredentialFields(RequestStruct, kw_only=True):
+    """What a credential has besides its secret."""
 
-    namespace: NamespaceName
-    name: CredentialName
     type: Kind
     hosts: Hosts | UnsetType = UNSET
     username: Username | UnsetType = UNSET
-    password: Annotated[str, about("Of basic: the password."), _SECRET] | UnsetType = UNSET
-    token: Annotated[str, about("Of bearer: the token."), _SECRET] | UnsetType = UNSET
     token_url: TokenUrl | UnsetType = UNSET
     client_id: ClientId | UnsetType = UNSET
-    client_secret: Annotated[str, about("Of oauth2ClientCredentials: the client's secret."), _SECRET] | UnsetType = (
-        UNSET
-    )
     client_authentication: ClientAuthentication | UnsetType = UNSET
     scope: Scope | UnsetType = UNSET
     audience: Audience | UnsetType = UNSET
     lifetime: Lifetime | UnsetType = UNSET
     certificate: Certificate | UnsetType = UNSET
+    ca: Ca | UnsetType = UNSET
+    description: Purpose | UnsetType = UNSET
+
+
+class PutCredential(CredentialFields, kw_only=True):
+    """A credential with all that it has. A secret that is left out keeps its stored value, unless `hosts`, `tokenUrl` or `ca`
+    would have it sent elsewhere; it is never returned. Without `managedBy` the credential keeps it; null removes it."""
+
+    namespace: NamespaceName
+    name: CredentialName
+    password: Annotated[str, about("Of basic: the password."), _SECRET] | UnsetType = UNSET
+    token: Annotated[str, about("Of bearer: the token."), _SECRET] | UnsetType = UNSET
+    client_secret: Annotated[str, about("Of oauth2ClientCredentials: the client's secret."), _SECRET] | UnsetType = (
+        UNSET
+    )
     private_key: (
         Annotated[
             str,
@@ -154,10 +163,9 @@ class PutCredential(RequestStruct, kw_only=True):
         ]
         | UnsetType
     ) = UNSET
-    ca: Ca | UnsetType = UNSET
-    description: Purpose | UnsetType = UNSET
     managed_by: ManagedBy | UnsetType | None = UNSET
     expected_version: ExpectedVersion | UnsetType = UNSET
+    dry_run: DryRun | UnsetType = UNSET
 
 
 class DeleteCredential(CredentialId):
@@ -235,6 +243,51 @@ class TestedCredential(ResponseStruct):
     steps: Annotated[list[TestStep], about("What was tried, up to the first step without which there is no other.")]
 
 
+class SigningKey(msgspec.Struct):
+    """A public key (RFC 7517)."""
+
+    kty: Annotated[str, about("The kind of key.", "EC")]
+    crv: Annotated[str, about("The curve.", "P-256")]
+    x: Annotated[str, about("The public point's x.", "inQqsefRJ6kXiypSJ8LjWO7Bm-nIb54gCQkiqVAwa-Y")]
+    y: Annotated[str, about("The public point's y.", "mKyAls52cxf0dCvNbduKhHmkhqqVlzbtX58OxZnM_8Q")]
+    kid: Annotated[
+        str, about("The key's id, which is in the header of each JWT.", "RkD22atHdDasjExrsQMYuwJwD78kDROIDjSP1jkjKwk")
+    ]
+    use: Annotated[str, about("What it is for: signatures.", "sig")]
+    alg: Annotated[str, about("The algorithm.", "ES256")]
+
+
+class SigningKeySet(msgspec.Struct):
+    """A JWK set (RFC 7517)."""
+
+    keys: list[SigningKey]
+
+
+class OpenIdConfiguration(msgspec.Struct):
+    """What receivers need to know of the issuer (OpenID Connect Discovery 1.0). Nobody signs in here."""
+
+    issuer: Annotated[str, about("The `iss` of each JWT: the setting `public_url`.", "https://timers.example")]
+    jwks_uri: Annotated[str, about("Where its keys are.", "https://timers.example/.well-known/jwks.json")]
+    response_types_supported: tuple[str, ...] = ("id_token",)
+    subject_types_supported: tuple[str, ...] = ("public",)
+    id_token_signing_alg_values_supported: tuple[str, ...] = ("ES256",)
+
+
+#: The fields that belong to types, with those of the struct.
+_OF_TYPES = {
+    "username": "username",
+    "password": "password",
+    "token": "token",
+    "tokenUrl": "token_url",
+    "clientId": "client_id",
+    "clientSecret": "client_secret",
+    "clientAuthentication": "client_authentication",
+    "scope": "scope",
+    "audience": "audience",
+    "lifetime": "lifetime",
+    "certificate": "certificate",
+    "privateKey": "private_key",
+}
 #: The fields of each type: those that it requires, besides its secret, and further ones.
 _REQUIRED: Mapping[CredentialType, tuple[str, ...]] = {
     CredentialType.BASIC: ("username",),
@@ -285,11 +338,16 @@ class CredentialRequests:
     def __init__(self, credentials: StoredCredentials, rules: InputRules, audit: AuditLog) -> None:
         self._credentials, self._rules, self._audit = credentials, rules, audit
 
-    async def put(self, sent: PutCredential, actor: Actor) -> model.Credential:
-        """Creates a credential or replaces what it has."""
-        credential, secret = self._read(sent)
-        stored, changed = await self._credentials.put(credential, secret, sent.managed_by, sent.expected_version)
-        if changed:
+    async def put(self, sent: PutCredential, actor: Actor) -> tuple[model.Credential, bool]:
+        """Creates a credential or replaces what it has. The credential, and whether anything has changed."""
+        destination = self._credentials.destination
+        credential = credential_in(sent.namespace, sent.name, sent, self._rules, destination)
+        secret = _secret_of(sent)
+        dry_run = sent.dry_run is True
+        stored, changed = await self._credentials.put(
+            credential, secret, sent.managed_by, sent.expected_version, dry_run=dry_run
+        )
+        if changed and not dry_run:
             details: dict[str, Detail] = {
                 "credential": stored.name,
                 "version": stored.version,
@@ -298,7 +356,7 @@ class CredentialRequests:
                 "secret": "kept" if secret is None else "set",
             }
             await self._audit.write(AuditAction.CREDENTIAL_CHANGED, actor, stored.namespace, details)
-        return stored
+        return stored, changed
 
     async def get(self, sent: CredentialId) -> model.Credential:
         """The credential."""
@@ -317,68 +375,6 @@ class CredentialRequests:
         if errors := bad_fields(sent, self._rules):
             raise InvalidInput(*errors)
         return sent.namespace, sent.name
-
-    # ------------------------------------------------------------------ the credential of a request
-
-    def _read(self, sent: PutCredential) -> tuple[model.Credential, str | None]:
-        """The credential of a request, before it is stored, and its secret, None if it was not sent."""
-        errors = bad_fields(sent, self._rules)
-        origins = self._origins(sent, errors)
-        errors += _of_type(sent)
-        lifetime_us = LIFETIME_US_DEFAULT
-        if sent.lifetime is not UNSET:
-            found = len(errors)
-            lifetime_us = read(parse_duration, "lifetime", sent.lifetime, errors)
-            if len(errors) == found and not LIFETIME_US_MIN <= lifetime_us <= LIFETIME_US_MAX:
-                reason = f"must be {format_duration(LIFETIME_US_MIN)} to {format_duration(LIFETIME_US_MAX)}"
-                errors.append(FieldError("lifetime", reason))
-        if sent.token_url is not UNSET:
-            errors += self._bad_token_url(sent.token_url, origins)
-        secret, bad = _secret(sent)
-        errors += bad
-        if errors:
-            raise InvalidInput(*errors)
-        return model.Credential(
-            sent.namespace,
-            sent.name,
-            sent.type,
-            0,
-            0,
-            origins,
-            username=sent.username or "",
-            token_url=sent.token_url or "",
-            client_id=sent.client_id or "",
-            client_auth=sent.client_authentication or ClientAuth.BASIC,
-            scope=sent.scope or "",
-            audience=sent.audience or "",
-            lifetime_us=lifetime_us,
-            certificate=sent.certificate or "",
-            ca=sent.ca or "",
-            description=sent.description or None,
-        ), secret
-
-    def _origins(self, sent: PutCredential, errors: list[FieldError]) -> tuple[str, ...]:
-        hosts = [] if sent.hosts is UNSET else sent.hosts
-        origins = []
-        for position, host in enumerate(hosts):
-            origin = self._credentials.origin(host)
-            if origin is None:
-                reason = "is no host; write host or host:port for HTTPS, or http://host:port for plain HTTP"
-                errors.append(FieldError(f"hosts[{position}]", reason))
-            elif sent.type is CredentialType.MTLS and origin.startswith("http:"):
-                errors.append(FieldError(f"hosts[{position}]", "is of plain HTTP, which knows no certificates"))
-            else:
-                origins.append(origin)
-        return tuple(dict.fromkeys(origins))
-
-    def _bad_token_url(self, url: str, origins: tuple[str, ...]) -> list[FieldError]:
-        if (reason := self._rules.url(url)) is not None:
-            return [FieldError("tokenUrl", reason)]
-        origin = self._credentials.destination(url)
-        if origin.startswith("https:") or is_here(origin) or origin in origins:
-            return []
-        reason = f"is of plain HTTP, which shows the client's secret; use https, or list {origin} in hosts all the same"
-        return [FieldError("tokenUrl", reason)]
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, sent: ListCredentials) -> CredentialPage:
@@ -400,56 +396,104 @@ class CredentialRequests:
         return page
 
 
-def _of_type(sent: PutCredential) -> list[FieldError]:
+def credential_in(
+    namespace: str, name: str, sent: CredentialFields, rules: InputRules, destination: Callable[[str], str]
+) -> model.Credential:
+    """The credential of a request, before it is stored: without its secret, and with instants of 0. `destination` returns
+    scheme, host and port of a URL. Raises InvalidInput with all bad fields."""
+    errors = [*bad_fields(sent, rules), *_of_type(sent)]
+    origins = _origins(sent, destination, errors)
+    lifetime_us = LIFETIME_US_DEFAULT
+    if sent.lifetime is not UNSET:
+        found = len(errors)
+        lifetime_us = read(parse_duration, "lifetime", sent.lifetime, errors)
+        if len(errors) == found and not LIFETIME_US_MIN <= lifetime_us <= LIFETIME_US_MAX:
+            reason = f"must be {format_duration(LIFETIME_US_MIN)} to {format_duration(LIFETIME_US_MAX)}"
+            errors.append(FieldError("lifetime", reason))
+    if sent.token_url is not UNSET:
+        errors += _bad_token_url(sent.token_url, origins, rules, destination)
+    if sent.type is CredentialType.BASIC and (":" in (sent.username or "") or _CONTROL.search(sent.username or "")):
+        reason = "has a colon or a control character, which basic authentication can't send"
+        errors.append(FieldError("username", reason))
+    if isinstance(sent, PutCredential):
+        errors += _bad_secret(sent)
+    if errors:
+        raise InvalidInput(*errors)
+    return model.Credential(
+        namespace,
+        name,
+        sent.type,
+        0,
+        0,
+        origins,
+        username=sent.username or "",
+        token_url=sent.token_url or "",
+        client_id=sent.client_id or "",
+        client_auth=sent.client_authentication or ClientAuth.BASIC,
+        scope=sent.scope or "",
+        audience=sent.audience or "",
+        lifetime_us=lifetime_us,
+        certificate=sent.certificate or "",
+        ca=sent.ca or "",
+        description=sent.description or None,
+    )
+
+
+def _origins(sent: CredentialFields, destination: Callable[[str], str], errors: list[FieldError]) -> tuple[str, ...]:
+    origins = []
+    for position, host in enumerate(() if sent.hosts is UNSET else sent.hosts):
+        origin = origin_of(host, destination)
+        if origin is None:
+            reason = "is no host; write host or host:port for HTTPS, or http://host:port for plain HTTP"
+            errors.append(FieldError(f"hosts[{position}]", reason))
+        elif sent.type is CredentialType.MTLS and origin.startswith("http:"):
+            errors.append(FieldError(f"hosts[{position}]", "is of plain HTTP, which knows no certificates"))
+        else:
+            origins.append(origin)
+    return tuple(dict.fromkeys(origins))
+
+
+def _bad_token_url(
+    url: str, origins: tuple[str, ...], rules: InputRules, destination: Callable[[str], str]
+) -> list[FieldError]:
+    if (reason := rules.url(url)) is not None:
+        return [FieldError("tokenUrl", reason)]
+    origin = destination(url)
+    if origin.startswith("https:") or is_here(origin) or origin in origins:
+        return []
+    reason = f"is of plain HTTP, which shows the client's secret; use https, or list {origin} in hosts all the same"
+    return [FieldError("tokenUrl", reason)]
+
+
+def _of_type(sent: CredentialFields) -> list[FieldError]:
     """The errors in which fields there are."""
-    fields = {
-        "username": sent.username,
-        "password": sent.password,
-        "token": sent.token,
-        "tokenUrl": sent.token_url,
-        "clientId": sent.client_id,
-        "clientSecret": sent.client_secret,
-        "clientAuthentication": sent.client_authentication,
-        "scope": sent.scope,
-        "audience": sent.audience,
-        "lifetime": sent.lifetime,
-        "certificate": sent.certificate,
-        "privateKey": sent.private_key,
-    }
     required = _REQUIRED[sent.type]
     allowed = {*required, *_FURTHER.get(sent.type, ()), SECRET_OF.get(sent.type, "")}
-    errors = [FieldError(name, f"is missing; type {sent.type} requires it") for name in required if not fields[name]]
+    errors = [
+        FieldError(name, f"is missing; type {sent.type} requires it")
+        for name, field in _OF_TYPES.items()
+        if name in required and not getattr(sent, field, UNSET)
+    ]
     return errors + [
         FieldError(name, f"does not belong to type {sent.type}; leave it out")
-        for name, value in fields.items()
-        if value is not UNSET and name not in allowed
+        for name, field in _OF_TYPES.items()
+        if getattr(sent, field, UNSET) is not UNSET and name not in allowed
     ]
 
 
-def _secret(sent: PutCredential) -> tuple[str | None, list[FieldError]]:
-    """The secret, None if it was not sent, and its errors."""
-    found = {
-        CredentialType.BASIC: sent.password,
-        CredentialType.BEARER: sent.token,
-        CredentialType.OAUTH2: sent.client_secret,
-        CredentialType.MTLS: sent.private_key,
-    }.get(sent.type, UNSET)
-    errors = []
-    if (
-        sent.type is CredentialType.BASIC
-        and sent.username is not UNSET
-        and (":" in sent.username or _CONTROL.search(sent.username))
-    ):
-        errors.append(
-            FieldError("username", "has a colon or a control character, which basic authentication can't send")
-        )
-    if found is UNSET:
-        return None, errors
-    field = SECRET_OF[sent.type]
-    if sent.type is CredentialType.BEARER and not _VISIBLE.match(found):
-        errors.append(
-            FieldError(field, "has characters other than visible ASCII; send the token alone, without Bearer")
-        )
-    elif sent.type in (CredentialType.BASIC, CredentialType.OAUTH2) and _CONTROL.search(found):
-        errors.append(FieldError(field, "has a control character; check that it ends without a line break"))
-    return found, errors
+def _secret_of(sent: PutCredential) -> str | None:
+    """The secret; None if it was not sent."""
+    field = SECRET_OF.get(sent.type)
+    found = UNSET if field is None else getattr(sent, _OF_TYPES[field])
+    return None if found is UNSET else str(found)
+
+
+def _bad_secret(sent: PutCredential) -> list[FieldError]:
+    secret = _secret_of(sent)
+    if secret is None:
+        return []
+    if sent.type is CredentialType.BEARER and not _VISIBLE.match(secret):
+        return [FieldError("token", "has characters other than visible ASCII; send the token alone, without Bearer")]
+    if sent.type in (CredentialType.BASIC, CredentialType.OAUTH2) and _CONTROL.search(secret):
+        return [FieldError(SECRET_OF[sent.type], "has a control character; check that it ends without a line break")]
+    return []

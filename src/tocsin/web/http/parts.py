@@ -9,6 +9,7 @@ from typing import Any
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
+from tocsin.ports.credentials import PublishedKeys
 from tocsin.ports.records import Records
 from tocsin.statistics.reading import StatisticsReader
 from tocsin.timers.jobs import Jobs
@@ -39,7 +40,7 @@ class WebParts:
     key are accepted. `statistics` has the numbers of all nodes. `records` has the labels of tenants; None: there are none.
     `relay` sends requests that need the service agent to the node that runs it; None: there is no other node, or no agent.
     `base_url` is where clients reach the API, if it is known. `notices` are what people should know of a node that is
-    ready."""
+    ready. `signing_keys` are those of JWTs for receivers; None: there are none."""
 
     service: TimerService
     rules: InputRules
@@ -55,3 +56,4 @@ class WebParts:
     relay: Relay | None = None
     base_url: str | None = None
     notices: Callable[[], list[str]] = list
+    signing_keys: PublishedKeys | None = None

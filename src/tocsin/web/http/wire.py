@@ -355,45 +355,6 @@ class BatchCreateRaw(RequestStruct):
     timers: list[msgspec.Raw]
 
 
-#: Timers of one replay, as many as of a batch.
-REPLAYED_MAX = 1_000
-
-
-class ReplayTimers(RequestStruct):
-    """Finished timers to fire again, at once unless `executeAt` or `delay` is given. Send at most one of these."""
-
-    namespace: NamespaceName
-    ids: Annotated[
-        list[str],
-        about("Ids of timers.", ["order-17-reminder"]),
-        limits.Constraint({"minItems": 1, **limits.unique(REPLAYED_MAX, limits.ID.schema).schema}),
-    ]
-    execute_at: ExecuteAt | UnsetType = UNSET
-    delay: Delay | UnsetType = UNSET
-    set_url: (
-        Annotated[
-            str,
-            about(
-                "The http or https URL to call from now on, instead of each timer's own.",
-                "https://shop.example/hooks/reminder",
-            ),
-            limits.CALLBACK_URL,
-        ]
-        | UnsetType
-    ) = UNSET
-    set_headers: (
-        Annotated[
-            dict[str, str] | None,
-            about(
-                "Additional headers of the callback from now on, instead of each timer's own; null: none. The value "
-                "[redacted] keeps the timer's stored value."
-            ),
-            limits.HEADERS,
-        ]
-        | UnsetType
-    ) = UNSET
-
-
 class Attempt(ResponseStruct, rename="camel", omit_defaults=True):
     """One attempt. `status` is absent if there was no response, `error` if the attempt succeeded."""
 

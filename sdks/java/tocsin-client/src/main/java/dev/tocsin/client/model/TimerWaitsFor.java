@@ -12,7 +12,8 @@ import dev.tocsin.client.OpenEnum;
  * <code>write</code>: that results or changes are stored. <code>lease</code>, <code>clock</code>: that
  * of the node that owns its shard. <code>owner</code>: a node that owns its shard.
  * <code>create</code>: that a client creates it again. <code>egress</code>: that the settings permit
- * its address, or its URL leads elsewhere. Later servers may send values that have no constant here.
+ * its address, or its URL leads elsewhere. <code>credential</code>: that its credential can be sent:
+ * it has a token, exists, and may go to the URL. Later servers may send values that have no constant here.
  *
  * @param value as the API writes it
  */
@@ -52,6 +53,9 @@ public record TimerWaitsFor(String value) implements OpenEnum {
 
     /** egress. */
     public static final TimerWaitsFor EGRESS = new TimerWaitsFor("egress");
+
+    /** credential. */
+    public static final TimerWaitsFor CREDENTIAL = new TimerWaitsFor("credential");
 
     /**
      * Reads a value, known or not.
