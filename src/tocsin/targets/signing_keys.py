@@ -73,6 +73,11 @@ class SigningKeys:
         """The public keys as a JWK set has them: those of the past day, the present one and the next. Raises StoreError,
         TimeoutError."""
         await self._read()
+        return self.present
+
+    @property
+    def present(self) -> list[dict[str, str]]:
+        """The same, as they were last read."""
         return [{**each.public, "kid": each.kid, "use": "sig", "alg": _ALGORITHM} for each in self._keys]
 
     async def run(self) -> None:
@@ -80,10 +85,7 @@ class SigningKeys:
         while True:
             pause_s = _INTERVAL_S
             try:
-                await self._read()
-                if self._keys or self._wanted.is_set():
-                    self._wanted.clear()
-                    await self._succeed(self._clock.now_us())
+                await self.turn()
             except (StoreError, TimeoutError) as error:
                 _log.warning("signing keys not read", error=str(error) or type(error).__name__)
                 pause_s = _RETRY_S
@@ -92,6 +94,14 @@ class SigningKeys:
                     await self._wanted.wait()
             except TimeoutError:
                 pass
+
+    async def turn(self, *, wanted: bool = False) -> None:
+        """Reads the keys, and makes the next one, or removes former ones, where it is time, if there is one or one is wanted.
+        Raises StoreError, TimeoutError."""
+        await self._read()
+        if self._keys or wanted or self._wanted.is_set():
+            self._wanted.clear()
+            await self._succeed(self._clock.now_us())
 
     async def _read(self) -> None:
         """Takes over the keys as they are stored. Raises StoreError, TimeoutError."""
