@@ -3,6 +3,7 @@ values; each is sent to the credential's own origins and to no other."""
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable, Collection
 from enum import StrEnum
@@ -146,9 +147,13 @@ def shown_host(origin: str) -> str:
 
 def is_here(destination: str) -> bool:
     """Whether the destination is of this machine, whatever resolves names: by its address, or by the name for it."""
-    host = destination.partition("://")[2].rpartition(":")[0]
-    name = host.rstrip(".")
-    return name == "localhost" or name.endswith(".localhost") or host == "[::1]" or host.startswith("127.")
+    host = destination.partition("://")[2].rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        name = host.rstrip(".")
+        # RFC 6761 section 6.3.
+        return name == "localhost" or name.endswith(".localhost")
 
 
 def refusal(credential: Credential | None, namespace: str, name: str, destination: str) -> str | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.integration.server.conftest import serving
+from tests.integration.server.test_namespace_deletion import ended as ended_job
 from tests.support.calls import Api, Inbox
 from tests.support.http import Receiver
 from tests.support.patience import PATIENCE_S
@@ -27,11 +28,11 @@ async def waits_for(api: Api, timer_id: str) -> dict[str, Any]:
             await asyncio.sleep(0.05)
 
 
-async def ended(api: Api, timer_id: str) -> dict[str, Any]:
+async def ended(api: Api, timer_id: str, namespace: str = "default") -> dict[str, Any]:
     """The timer, once it has finished."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
-            _, timer = await api("timers/get", namespace="default", timerId=timer_id)
+            _, timer = await api("timers/get", namespace=namespace, timerId=timer_id)
             if timer["status"] != "pending":
                 return dict(timer)
             await asyncio.sleep(0.05)
@@ -153,3 +154,38 @@ async def test_receiver_that_repeats_the_token_does_not_get_it_stored(tmp_path: 
         await inbox.count(1)
         timer = await ended(api, "t")
         assert "a-token-of-the-api" not in str(timer) and "no such token" in str(timer)
+
+
+async def test_batches_replays_jobs_and_deletions_respect_credentials(tmp_path: Path) -> None:
+    inbox = Inbox(default=(500, b""))
+    async with serving(tmp_path, "--no-agent") as server, Receiver(inbox) as target:
+        api, space = Api(server, namespace="orders"), {"namespace": "orders"}
+        batch = {"max": 10, "linger": "100ms"}
+        await api("namespaces/create", name="orders", callbackBatch=batch, retryPolicy={"maxAttempts": 1})
+        for name in ("one", "two"):
+            await api("credentials/put", **BEARER | space | {"name": name, "token": f"token-{name}"})
+        due = [
+            {**space, "id": f"{name}-{number}", "delay": "0s", "callbackUrl": target.url, "credential": name}
+            for number in range(3)
+            for name in ("one", "two")
+        ]
+        await api("timers/batch/create", timers=due)
+        calls = await inbox.wait(lambda calls: sum(len(call.body["items"]) for call in calls) == len(due))
+        for call in calls:
+            name = call.headers["authorization"].removeprefix("Bearer token-")
+            assert {item["timerId"].partition("-")[0] for item in call.body["items"]} == {name}
+        await ended(api, "one-0", "orders")
+        elsewhere = "https://evil.example.com/"
+        _, replayed = await api("timers/replay", **space, ids=["one-0"], setUrl=elsewhere)
+        (result,) = replayed["results"]
+        assert result["error"]["errors"][0]["path"] == "setUrl", result
+        await api.create("waits", target.url, delay="1h", credential="one")
+        job = {**space, "action": "setUrl", "of": "timers", "all": True, "url": elsewhere}
+        _, made = await api("jobs/create", **job, idempotencyKey="k")
+        assert (await ended_job(api, made["job"]["id"]))["errors"] == 1
+        _, waits = await api("timers/get", **space, timerId="waits")
+        assert (waits["callbackUrl"], waits["credential"]) == (target.url, "one")
+        _, made = await api("namespaces/delete", name="orders", cancelPending=True)
+        await ended_job(api, made["job"]["id"])
+        await api("namespaces/create", name="orders")
+        assert (await api("credentials/list", **space))[1]["credentials"] == []

@@ -574,7 +574,7 @@ class Dispatcher:
         if kind == "flow":
             return self._room_for_flow(shard, *name.split("/", 1))
         found, gate = credential_of(reason), self.context.credential_gate
-        if (kind == REFUSED and shard.suspended.refused_rounds) or (found and gate.obstacle(*found) is None):
+        if ((kind == REFUSED or found) and shard.suspended.refused_rounds) or (found and not gate.obstacle(*found)):
             return self.context.limits.resume_rows
         return 0
 
