@@ -25,7 +25,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import agent, clients, compare, database, limits, processes, scenarios, stages
+from bench import agent, clients, compare, database, limits, on_nats, processes, scenarios, stages
 from bench.clients import callbacks
 
 Plan = dict[str, Callable[[], dict[str, Any]]]
@@ -53,6 +53,7 @@ def _plan(args: argparse.Namespace) -> Plan:
         "burst": lambda: scenarios.burst(int(50_000 * scale)),
         "burst-batches": lambda: scenarios.burst_in_batches(int(50_000 * scale)),
         "burst-flows": lambda: scenarios.burst_with_flows(int(50_000 * scale)),
+        "burst-nats": lambda: on_nats.burst_on_nats(int(50_000 * scale)),
         "steady": lambda: _merged(scenarios.steady(rate, 10 * max(scale, 0.5)) for rate in rates),
         "schedules": lambda: scenarios.schedules(int(args.schedules * scale)),
         "pending": lambda: scenarios.pending(args.pending),

@@ -29,7 +29,7 @@ from tocsin.ports.records import DELETED_AT_ONCE_MAX, RECORD_KEY_END, Record, Re
 T = TypeVar("T")
 
 NAMESPACES, API_KEYS, SECRETS, SIGN_INS, AUDIT = "namespace", "api_key", "secret", "sign_in", "audit"
-TENANT_LABELS = "tenant_label"
+KEY_USES, TENANT_LABELS = "key_use", "tenant_label"
 FLOWS = "flow"
 CALENDARS = "calendar"
 CREDENTIALS = "credential"
@@ -330,10 +330,28 @@ async def limit_api_key(records: Records, key_id: str, namespace: str) -> bool:
 
 
 async def delete_api_key(records: Records, key_id: str) -> bool:
-    """Removes the key, then its sign-ins, which are invalid without it; False when there was no such key."""
+    """Removes the key, then its last use and its sign-ins, which are invalid without it; False when there was no such key."""
     removed = await records.delete_records(API_KEYS, [key_id])
+    await records.delete_records(KEY_USES, [key_id])
     await delete_all(records, SIGN_INS, [each.key async for each in every(records, SIGN_INS, *_sign_ins_of(key_id))])
     return removed
+
+
+async def key_uses(records: Records) -> dict[str, int]:
+    """When API keys were used last, in microseconds, by their ids. Damaged records are left out."""
+    found = [record async for record in every(records, KEY_USES)]
+    return {record.key: int(record.value) for record in found if record.value.isdecimal()}
+
+
+async def put_key_use(records: Records, key_id: str, at: int, interval_us: int) -> int:
+    """Stores that the key was used at `at`, unless a use within the interval before it, or a later one, is stored. Returns
+    the stored use."""
+    stored = await records.record(KEY_USES, key_id)
+    if stored is not None and stored.value.isdecimal() and at - int(stored.value) < interval_us:
+        return int(stored.value)
+    # If another write came first, that was another node's, of a use at nearly the same time.
+    await records.put_record(KEY_USES, key_id, str(at), None if stored is None else stored.version)
+    return at
 
 
 # -- secrets

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ipaddress
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
-from tocsin.administration import api_keys, delete_api_key, limit_api_key, put_api_key
-from tocsin.model.access import ApiKey, Role, hash_key
+from tocsin.administration import api_keys, delete_api_key, key_uses, limit_api_key, put_api_key
+from tocsin.model.access import GROUP, READS, ApiKey, Role, hash_key
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.errors import FieldError, InvalidInput, KeyNotFound, TooManyKeys
 from tocsin.model.ids import is_uuid7
@@ -19,7 +21,7 @@ from tocsin.ports.records import Records
 
 #: Maximum number of keys: every node keeps all keys in memory, and reads them again every `keys_refresh`.
 KEYS_MAX = 10_000
-#: Maximum number of namespaces, and of tenants, of a key, for the same reason.
+#: Maximum number of namespaces, of tenants, of operations and of sources of a key, for the same reason.
 SCOPE_MAX = 100
 NAME_CHARS_MAX = 255
 #: A longer lifetime is probably a wrong unit; a key without an expiry never expires.
@@ -37,14 +39,16 @@ RecordAudit = Callable[[AuditAction, str, dict[str, Detail]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class KeyRequest:
-    """A key to create. Without namespaces and tenants it has access to all of them; `expires_at` in microseconds, None:
-    never."""
+    """A key to create. Without namespaces and tenants it has access to all of them, without operations it may use each that
+    its role allows, and without sources it counts from everywhere; `expires_at` in microseconds, None: never."""
 
     role: Role
     namespaces: tuple[str, ...] = ()
     tenants: tuple[str, ...] = ()
     name: str = ""
     expires_at: int | None = None
+    operations: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
 
 
 class NewKey(NamedTuple):
@@ -54,11 +58,14 @@ class NewKey(NamedTuple):
     secret: str
 
 
-def make(wanted: KeyRequest, now_us: int) -> NewKey:
-    """Creates a key, not stored yet. Raises InvalidInput with all bad fields, by their API names."""
+def make(wanted: KeyRequest, now_us: int, operations: Collection[str]) -> NewKey:
+    """Creates a key, not stored yet. `operations` are the names of all that a key can be limited to. Raises InvalidInput with
+    all bad fields, by their API names."""
     errors = [
         *_scope_errors("namespaces", wanted.namespaces, _namespace_reason),
         *_scope_errors("tenants", wanted.tenants, _tenant_reason),
+        *_scope_errors("operations", wanted.operations, partial(_operation_reason, operations)),
+        *_scope_errors("sources", wanted.sources, _source_reason),
     ]
     if wanted.name and (reason := new_name_reason(wanted.name, NAME_CHARS_MAX)):
         errors.append(FieldError("name", reason))
@@ -71,8 +78,9 @@ def make(wanted: KeyRequest, now_us: int) -> NewKey:
     secret = f"tk_{key_id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
     tenants = tuple(tenant.lower() for tenant in wanted.tenants)
     key = ApiKey(
-        key_id, hash_key(secret), wanted.role, wanted.namespaces, tenants, now_us, wanted.name, wanted.expires_at
-    )
+        key_id, hash_key(secret), wanted.role, wanted.namespaces, tenants, now_us, wanted.name, wanted.expires_at,
+        wanted.operations, tuple(str(ipaddress.ip_network(source)) for source in wanted.sources),
+    )  # fmt: skip
     return NewKey(key, secret)
 
 
@@ -97,6 +105,14 @@ def grant_refusal(key: ApiKey, maker: ApiKey) -> str | None:
     if not maker.covers(key):
         own = ", ".join((*maker.namespaces, *maker.tenants))
         return f"this key is limited to {own}; limit the new key to namespaces or tenants of these"
+    if maker.operations and not (key.operations and set(key.operations) <= set(maker.operations)):
+        return (
+            f"this key is limited to the operations {', '.join(maker.operations)}; limit the new key to some of these"
+        )
+    if maker.sources and not (key.sources and all(_within(source, maker.sources) for source in key.sources)):
+        return (
+            f"this key is limited to the sources {', '.join(maker.sources)}; limit the new key to networks within these"
+        )
     ends = maker.expires_at
     if ends is not None and (key.expires_at is None or key.expires_at > ends):
         return f"this key expires at {format_instant(ends)}; send an expiresAt that is not later"
@@ -123,6 +139,8 @@ class ApiKeys:
             "role": key.role.value,
             "namespaces": list(key.namespaces),
             "tenants": list(key.tenants),
+            **({"operations": list(key.operations)} if key.operations else {}),
+            **({"sources": list(key.sources)} if key.sources else {}),
             **({} if key.expires_at is None else {"expiresAt": format_instant(key.expires_at)}),
         }
         try:
@@ -137,6 +155,11 @@ class ApiKeys:
         """The keys within the scope of the viewer's key, oldest first; None sees all."""
         keys = sorted(await api_keys(self._store), key=lambda key: (key.created_at, key.key_id))
         return [key for key in keys if viewer is None or viewer.covers(key)]
+
+    async def uses(self) -> Mapping[str, int]:
+        """When keys were used last, in microseconds, by their ids. A node stores a use at most once an hour, within seconds
+        of it; keys that were never used are absent."""
+        return await key_uses(self._store)
 
     async def revoke(self, key_id: str, revoker: ApiKey | None, record: RecordAudit) -> None:
         """Removes a key within the scope of the revoker's key, and records it in the audit trail. Raises KeyNotFound."""
@@ -183,6 +206,33 @@ def _scope_errors(field: str, names: tuple[str, ...], reason_of: Callable[[str],
 
 def _namespace_reason(name: str) -> str | None:
     return None if NAME.match(name) else "is not a valid namespace name; use 1 to 255 of A-Z a-z 0-9 . _ : -"
+
+
+def _operation_reason(known: Collection[str], name: str) -> str | None:
+    if name == READS or name in known:
+        return None
+    if name.endswith(GROUP) and any(each.startswith(name.removesuffix("*")) for each in known):
+        return None
+    return (
+        "is not the name of an operation, such as timers/create, of a group of them, such as timers/*, or read, which stands "
+        "for all that a key of role read may use"
+    )
+
+
+def _source_reason(source: str) -> str | None:
+    try:
+        network = ipaddress.ip_network(source)
+    except ValueError as error:
+        return f"is not an address or network such as 10.1.0.0/16 or 2001:db8::/32 ({error})"
+    if isinstance(network, ipaddress.IPv6Network) and network.network_address.ipv4_mapped is not None:
+        return "is a network of IPv4 addresses in the notation of IPv6; write it as one of IPv4, such as 10.1.0.0/16"
+    return None
+
+
+def _within(source: str, networks: tuple[str, ...]) -> bool:
+    inner = ipaddress.ip_network(source)
+    outer = map(ipaddress.ip_network, networks)
+    return any(inner.network_address in each and inner.prefixlen >= each.prefixlen for each in outer)
 
 
 def _tenant_reason(tenant: str) -> str | None:

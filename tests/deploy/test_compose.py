@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from compose_spec import ComposeSpecification, PyCompose
 
 from tests.deploy.files import DEPLOY, image_command, image_variables, only, unknown_settings
+from tests.support.cases import each
 from tests.support.cluster import ended, until
 from tests.support.http import Client, Receiver
 from tests.support.nats import NatsServer
@@ -56,7 +56,7 @@ def differences(given: Any, kept: Any, place: str = "") -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@each("path", FILES)
 def test_the_file_has_only_keys_that_compose_knows(path: Path):
     content = parsed(path)
     PyCompose.from_yaml(yaml.safe_dump(content))
@@ -71,7 +71,7 @@ def test_an_unknown_key_would_be_found():
     assert differences(content, kept) == ["services.tocsin.read_onyl"]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@each("path", FILES)
 def test_references_resolve(path: Path):
     content = parsed(path)
     for service in content["services"].values():
@@ -88,7 +88,7 @@ def test_references_resolve(path: Path):
         assert image and re.search(r"\d+\.\d+", tag), "an exact tag"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@each("path", FILES)
 def test_logs_are_bounded(path: Path):
     for service in parsed(path)["services"].values():
         assert service["logging"]["options"] == {"max-size": "10m", "max-file": "5"}

@@ -14,6 +14,7 @@ from helm_python.errors import HelmError
 
 from tests.deploy.files import DEPLOY, config_check, unknown_settings
 from tests.docs.blocks import blocks_of
+from tests.support.cases import each
 from tests.support.promtool import promtool
 
 CHART = DEPLOY / "helm" / "tocsin"
@@ -127,7 +128,7 @@ def test_helm_finds_no_fault():
     assert [message for message in found["messages"] if message["severity"] > 1] == []
 
 
-@pytest.mark.parametrize("values", MATRIX.values(), ids=list(MATRIX))
+@each("values", MATRIX.values())
 def test_what_is_rendered_is_valid_for_kubernetes(chart: Chart, values: dict[str, Any]):
     objects = render(chart, values)
     for item in objects:
@@ -195,7 +196,7 @@ def make_certificate(folder: Path) -> None:
         pem.write_to_path(folder / "tls.crt", append=True)
 
 
-@pytest.mark.parametrize("values", MATRIX.values(), ids=list(MATRIX))
+@each("values", MATRIX.values())
 def test_pods_are_restricted_and_end_in_time(chart: Chart, values: dict[str, Any]):
     objects = render(chart, values)
     pods = [item["spec"]["template"]["spec"] for item in objects if item["kind"] in ("StatefulSet", "Job")]
@@ -304,8 +305,8 @@ def test_changed_settings_restart_the_pods(chart: Chart):
     assert annotations('log_level = "info"') != annotations('log_level = "debug"')
 
 
-@pytest.mark.parametrize(
-    ("values", "named"),
+@each(
+    "values, named",
     [
         ({"replicas": 2}, "secrets.store.name"),
         ({"replica": 2}, "replica"),
@@ -326,7 +327,6 @@ def test_changed_settings_restart_the_pods(chart: Chart):
         ({"secrets": CLUSTER["secrets"], "persistence": {"existingClaim": "old"}}, "existingClaim"),
         ({"extraVolumeMounts": [{"name": "ca"}]}, "mountPath"),
     ],
-    ids=json.dumps,
 )
 def test_wrong_values_are_refused_by_name(chart: Chart, values: dict[str, Any], named: str):
     with pytest.raises(HelmError, match=named):

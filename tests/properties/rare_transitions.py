@@ -93,17 +93,6 @@ def _not_sent_beyond_the_horizon(*, superseded: bool, suspended: str | None = "e
     return bench
 
 
-def _result_beside_a_write_without_effect() -> Bench:
-    bench = Bench()
-    bench.create(10)
-    bench.commit(bench.assemble())
-    bench.fire()
-    bench.window.hand_over(5_000)
-    bench.window.answered(bench.attempt, NextAttempt(bench.attempt.row.timer, 20), 0)
-    bench.commit(bench.assemble())
-    return bench
-
-
 def _unusable_retry() -> Bench:
     bench = Bench()
     bench.create(10)

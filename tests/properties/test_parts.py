@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 import msgspec
-import pytest
 
+from tests.support.cases import each
 from tests.support.completions import Noted
 from tests.support.parts import NotedCreates
 from tests.support.window_bench import Bench, completed
@@ -114,11 +114,11 @@ class Side(Bench):
 def _creates(rng: random.Random, number: int, now: int) -> list[tuple[bytes, Timer]]:
     """Some timers, perhaps two with one id."""
     made = []
-    for each in range(rng.randint(1, 5)):
+    for place in range(rng.randint(1, 5)):
         at = now + rng.choice((-2, 0, 3, 10, 50, 20_000))
         text = "x" * rng.choice((1, 1, 1, 40))
         timer = Timer(
-            "n", "t", at, "http://h/", now, now, payload=msgspec.Raw(b'"%d%s"' % (number + each, text.encode()))
+            "n", "t", at, "http://h/", now, now, payload=msgspec.Raw(b'"%d%s"' % (number + place, text.encode()))
         )
         timer.retry = RetryPolicy() if rng.random() < 0.3 else None
         if rng.random() < 0.3:
@@ -155,7 +155,7 @@ def _steps(rng: random.Random) -> list[tuple[str, tuple[Any, ...], dict[str, Any
     return [*steps, ("write", (100,), {"fails": False, "loads_first": False})]
 
 
-@pytest.mark.parametrize("seed", range(150))
+@each("seed", range(150))
 def test_a_part_has_the_effect_of_its_operations(seed: int) -> None:
     rng = random.Random(f"parts/{seed}")
     packed, apart = Side(in_parts=True), Side(in_parts=False)

@@ -11,6 +11,7 @@ import yaml
 
 import tocsin.server.node  # noqa: F401 -- the modules of a node declare its events
 from tests.repo.alert_cases import CALM_MIN, CASES, Case
+from tests.support.cases import each
 from tests.support.promtool import promtool
 from tocsin.ports.event import AnyEvent, declared
 from tocsin.telemetry.metrics import (
@@ -134,7 +135,7 @@ def test_every_alert_has_a_runbook_and_every_runbook_an_alert():
     assert sorted(listed) == sorted((name, rule["labels"]["severity"]) for name, rule in ALERTS.items())
 
 
-@pytest.mark.parametrize("name", sorted(ALERTS))
+@each("name", sorted(ALERTS))
 def test_a_runbook_answers_the_four_questions(name: str):
     text = (RUNBOOKS / f"{name}.md").read_text()
     assert text.startswith(f"# {name}\n")

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import re
 
-import pytest
 from scripts.dashboards import FOLDER, made
 
 from tests.repo.test_alerts import METRICS
+from tests.support.cases import each
 
 
 def test_the_files_are_up_to_date():
     assert {path: path.read_text() for path in FOLDER.glob("*.json")} == made()
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
+@each("path", sorted(FOLDER.glob("*.json")))
 def test_every_panel_is_described_and_its_metrics_exist(path):
     board = json.loads(path.read_text())
     for panel in board["panels"]:

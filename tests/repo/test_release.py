@@ -17,10 +17,12 @@ import release_check
 import sdk_sboms
 from release_check import Failed
 
+from tests.support.cases import each
+
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 
 
-@pytest.mark.parametrize("language", release_check.SDKS)
+@each("language", release_check.SDKS)
 def test_versions_agree(language: str) -> None:
     sdk, folder = release_check.SDKS[language], ROOT / "sdks" / language
     version = release_check.version_of(folder, sdk)
@@ -117,7 +119,7 @@ def test_the_module_of_go_leaves_out_the_module_of_its_tests() -> None:
     assert [path for path in files if "tests" in path.parts[len(ROOT.parts) :]] == []
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+@each("path", WORKFLOWS)
 def test_workflows_pin_actions_by_commit(path: Path) -> None:
     text = path.read_text()
     used = re.findall(r"uses: (.*)", text)

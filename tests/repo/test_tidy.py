@@ -91,6 +91,15 @@ def test_links_between_pages_resolve() -> None:
     assert dead == []
 
 
+def test_templates_import_only_what_they_use() -> None:
+    unused = []
+    for template in (ROOT / "src/tocsin/web/pages/templates").rglob("*.html"):
+        text = template.read_text()
+        for names in re.findall(r'{% from "[^"]+" import (.*?)(?: with context)? %}', text):
+            unused += [(template.name, name) for name in names.split(", ") if len(re.findall(rf"\b{name}\b", text)) < 2]
+    assert unused == []
+
+
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "ARCHITECTURE.md"])
 def test_files_that_pages_for_developers_name_exist(page: str) -> None:
     named = re.findall(r"`([\w.*/-]+/[\w.*-]*)`", read(Path(page)))

@@ -1,4 +1,4 @@
-"""A collector for OTLP over HTTP on a free port, which keeps the spans that it gets."""
+"""A collector for OTLP over HTTP on a free port, which keeps the spans and logs that it gets."""
 
 from __future__ import annotations
 
@@ -6,18 +6,25 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.support.patience import PATIENCE_S
 
 
 class Collector:
-    """The spans in the order of their arrival."""
+    """The spans and logs in the order of their arrival. While it is `refusing`, it keeps nothing, and counts refusals."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
+        self.logs: list[LogRecord] = []
+        self.refusing = False
+        self.refused = 0
         self.url = ""
         self._arrived = asyncio.Condition()
 
@@ -26,6 +33,17 @@ class Collector:
         async with asyncio.timeout(PATIENCE_S), self._arrived:
             await self._arrived.wait_for(lambda: len(self.spans) >= number)
         return self.spans
+
+    async def count_logs(self, number: int) -> list[LogRecord]:
+        """The logs, once there are this many."""
+        async with asyncio.timeout(PATIENCE_S), self._arrived:
+            await self._arrived.wait_for(lambda: len(self.logs) >= number)
+        return self.logs
+
+    async def refusal(self) -> None:
+        """Returns once it has refused something."""
+        async with asyncio.timeout(PATIENCE_S), self._arrived:
+            await self._arrived.wait_for(lambda: self.refused > 0)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection of an exporter."""
@@ -36,15 +54,28 @@ class Collector:
                 body = await reader.readexactly(int(headers["content-length"]))
                 if headers.get("content-encoding") == "gzip":
                     body = gzip.decompress(body)
-                assert head.startswith("post /v1/traces ")
-                for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-                    for scope in resource.scope_spans:
-                        self.spans += scope.spans
+                self._take(head.split(" ")[1], body)
+                status = b"400 Bad Request" if self.refusing else b"200 OK"
                 async with self._arrived:
                     self._arrived.notify_all()
-                writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n")
+                writer.write(
+                    b"HTTP/1.1 %b\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n" % status
+                )
         except asyncio.IncompleteReadError:
             writer.close()
+
+    def _take(self, path: str, body: bytes) -> None:
+        if self.refusing:
+            self.refused += 1
+        elif path == "/v1/logs":
+            for resource_logs in ExportLogsServiceRequest.FromString(body).resource_logs:
+                for scope_logs in resource_logs.scope_logs:
+                    self.logs += scope_logs.log_records
+        else:
+            assert path == "/v1/traces"
+            for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+                for scope in resource.scope_spans:
+                    self.spans += scope.spans
 
 
 @asynccontextmanager
@@ -57,6 +88,11 @@ async def collector() -> AsyncIterator[Collector]:
         yield made
 
 
-def attributes(span: Span) -> dict[str, str | int | float]:
-    """A span's attributes as plain values."""
-    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in span.attributes}
+def attributes(of: Span | LogRecord) -> dict[str, Any]:
+    """The attributes as plain values."""
+    return {each.key: _plain(each.value) for each in of.attributes}
+
+
+def _plain(value: AnyValue) -> Any:
+    kind = value.WhichOneof("value")
+    return [_plain(each) for each in value.array_value.values] if kind == "array_value" else getattr(value, kind)

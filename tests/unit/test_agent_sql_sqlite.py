@@ -8,6 +8,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from tests.support.cases import each
 
 from tocsin.model.errors import OutcomeUnknown, StoreCorrupted, StoreLocked, StoreUnavailable
 from tocsin.stores.service_calls.database import agent_database
@@ -206,7 +207,7 @@ async def test_work_that_waits_for_something_else_is_refused(database: SqliteDat
     assert await numbers(database) == []
 
 
-@pytest.mark.parametrize("instant_us", [-62_135_596_800_000_000, -1, 0, 1, 999_999, 1_800_000_000_123_456])
+@each("instant_us", [-62_135_596_800_000_000, -1, 0, 1, 999_999, 1_800_000_000_123_456])
 def test_stored_instants_have_fixed_width_and_sort_by_time(instant_us: int) -> None:
     text = to_text(instant_us)
     assert text is not None

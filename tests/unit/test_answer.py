@@ -8,7 +8,6 @@ from email.utils import format_datetime
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.support.cases import each
@@ -59,10 +58,8 @@ def test_next_execute_at_null_means_none() -> None:
     assert isinstance(answer({"ok": False, "nextExecuteAt": None}), Failed)
 
 
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize(
-    "body", [b'{"ok":false}', b' {"ok" :\nfalse, "more": ["\xc3\xa9"] }\r\n', b'{"o\\u006b":false}']
-)
+@each("strict", [False, True])
+@each("body", [b'{"ok":false}', b' {"ok" :\nfalse, "more": ["\xc3\xa9"] }\r\n', b'{"o\\u006b":false}'])
 def test_ok_false_is_retried(body: bytes, strict: bool) -> None:
     result = answer(body, strict=strict)
     assert isinstance(result, Failed)
@@ -70,7 +67,7 @@ def test_ok_false_is_retried(body: bytes, strict: bool) -> None:
     assert result.error.startswith("CALLBACK_NOT_OK")
 
 
-@pytest.mark.parametrize("ok", [{}, {"ok": True}, {"ok": False}])
+@each("ok", [{}, {"ok": True}, {"ok": False}])
 def test_next_execute_at_reschedules(ok: dict[str, Any]) -> None:
     wanted = {**ok, "nextExecuteAt": format_instant(TOMORROW)}
     assert rescheduled(answer(wanted)) == (TOMORROW, None)
@@ -181,8 +178,8 @@ def test_final_statuses(status: int) -> None:
     assert verdict(Response(status, b'{"ok": true}', retry_after="5")) == Failed(f"HTTP_{status}", final=True)
 
 
-@pytest.mark.parametrize(
-    ("outcome", "failed"),
+@each(
+    "outcome, failed",
     [
         (NoResponse("TIMEOUT"), Failed("TIMEOUT")),
         (NoResponse("CONNECTION_FAILED", "refused"), Failed("CONNECTION_FAILED: refused")),

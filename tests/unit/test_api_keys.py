@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.support.cases import each
 
 from tocsin.model.access import ApiKey, Role
 
@@ -13,8 +13,8 @@ def key(role: Role = Role.WRITE, namespaces: tuple[str, ...] = (), tenants: tupl
     return ApiKey("k", "h", role, namespaces, tenants)
 
 
-@pytest.mark.parametrize(
-    ("namespaces", "tenants", "tenant", "namespace", "service"),
+@each(
+    "namespaces, tenants, tenant, namespace, service",
     [
         ((), (), True, True, True),
         ((), (TENANT,), True, False, False),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pytest
+from tests.support.cases import each
 
 from tocsin.model.errors import DefiniteFailure, FieldError, InvalidInput, OutcomeUnknown, ShardUnavailable, TocsinError
 from tocsin.model.validation import InputLimits
@@ -46,7 +46,7 @@ def test_every_error_has_a_status() -> None:
         assert status not in (400, 500) or issubclass(kind, InvalidInput) or errors.problem_kind(error).hidden, kind
 
 
-@pytest.mark.parametrize("error", [KeyError("secret"), DefiniteFailure("secret"), OutcomeUnknown("secret")])
+@each("error", [KeyError("secret"), DefiniteFailure("secret"), OutcomeUnknown("secret")])
 def test_unknown_errors_reveal_no_details(error: Exception) -> None:
     body = errors.problem(error, instance="/x", correlation_id="c-1", now_us=0).body
     assert b"secret" not in body

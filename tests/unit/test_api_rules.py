@@ -42,8 +42,8 @@ def print_of(body: bytes | None = None, **fields: object) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
+@each(
+    "one, other",
     [
         ({"body": b'{"a":1,"b":[1,2]}'}, {"body": b'{ "b" : [1, 2],\n"a": 1}'}),
         ({"body": '"ü"'.encode()}, {"body": b'"\\u00fc"'}),
@@ -100,7 +100,7 @@ def test_invalid_cursors_are_refused(packed: bytes) -> None:
     assert INSTANT_MIN <= place.submitted_at <= INSTANT_MAX
 
 
-@pytest.mark.parametrize("change", [lambda text: text + "=", lambda text: text[:-1], lambda text: text + "\n"])
+@each("change", [lambda text: text + "=", lambda text: text[:-1], lambda text: text + "\n"])
 def test_a_changed_cursor_is_refused(change: object) -> None:
     text = encode_cursor(PagePosition(0, ID))
     with pytest.raises(ValueError, match="cursor"):
@@ -178,7 +178,7 @@ def test_an_id_is_created_only_if_none_was_sent() -> None:
     assert (command.service_call_id, command.idempotency_key) == (ID, "k")
 
 
-@pytest.mark.parametrize("name", ["👩\u200d💻 on call", "می\u200cخواهم", "क्\u200dष", "❤\ufe0f", "e\u0301"])
+@each("name", ["👩\u200d💻 on call", "می\u200cخواهم", "क्\u200dष", "❤\ufe0f", "e\u0301"])
 def test_a_name_may_have_the_letters_of_any_language(name: str) -> None:
     _, command = rules().submission(ID, sent(name=name), 0, lambda: ID)
     assert command.name == name
@@ -188,7 +188,7 @@ def test_a_name_may_have_the_letters_of_any_language(name: str) -> None:
             rules().submission(ID, sent(tags=(name,)), 0, lambda: ID)
 
 
-@pytest.mark.parametrize("name", ["a\u202eb", "a\u2066b", "a\u200eb", "a\u200bb", "a\x1bb", "a\x9bb", "\u200d\u200c"])
+@each("name", ["a\u202eb", "a\u2066b", "a\u200eb", "a\u200bb", "a\x1bb", "a\x9bb", "\u200d\u200c"])
 def test_a_name_with_invisible_characters_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="name: has"):
         rules().submission(ID, sent(name=name), 0, lambda: ID)

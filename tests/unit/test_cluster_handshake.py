@@ -7,6 +7,7 @@ import hashlib
 import socket
 
 import pytest
+from tests.support.cases import each
 
 from tocsin.cluster.channel import PeerUnreachable
 from tocsin.cluster.handshake import ClusterSecrets, Handshake, Seal
@@ -344,9 +345,7 @@ class _Cut:
         self._sent.append(data)
 
 
-@pytest.mark.parametrize(
-    "address", ["127.0.0.1:1", "127.0.0.1:70000", "nowhere", "", "[::1]:x", "x" * 300 + ":1", "\ud800:1"]
-)
+@each("address", ["127.0.0.1:1", "127.0.0.1:70000", "nowhere", "", "[::1]:x", "x" * 300 + ":1", "\ud800:1"])
 async def test_an_invalid_address_is_unreachable(address: str) -> None:
     with pytest.raises(PeerUnreachable):
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, address, End())

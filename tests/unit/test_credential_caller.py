@@ -228,7 +228,13 @@ def test_hosts_are_origins(host: str, origin: str, shown: str) -> None:
 
 def test_only_this_machine_is_meant_without_hosts() -> None:
     here = msgspec.structs.replace(credential(), origins=())
-    for url in ("http://127.0.0.1:9000/", "https://127.8.8.8/", "http://[::1]:1/", "http://localhost/", "http://a.localhost/"):
+    for url in (
+        "http://127.0.0.1:9000/",
+        "https://127.8.8.8/",
+        "http://[::1]:1/",
+        "http://localhost/",
+        "http://a.localhost/",
+    ):
         assert here.goes_to(destination(url)), url
     for url in ("http://127.0.0.1.example.com/", "http://localhost.example.com/", "http://10.0.0.1/", "http://[::2]/"):
         assert not here.goes_to(destination(url)), url

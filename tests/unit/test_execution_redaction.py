@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.cases import each
@@ -33,7 +32,7 @@ def test_plain_headers_are_kept(name: str) -> None:
     assert redact_header(name, "value", 100) == "value"
 
 
-@pytest.mark.parametrize("value", ["Bearer abc", "basic dXNlcjpwYXNz", "Digest username=x"])
+@each("value", ["Bearer abc", "basic dXNlcjpwYXNz", "Digest username=x"])
 def test_credentials_are_recognized_by_their_form(value: str) -> None:
     assert redact_header("x-upstream", value, 100) == REDACTED
 
@@ -69,8 +68,8 @@ def test_an_echoed_secret_is_redacted(name: str, secret: str) -> None:
     assert secret not in snippet(echoed, 4_096, secrets).text
 
 
-@pytest.mark.parametrize(
-    ("sent", "echoed"),
+@each(
+    "sent, echoed",
     [("s3cr%2Ft%2BAbCd", "s3cr/t+AbCd"), ("s3cr+t%3DAbCd", "s3cr t=AbCd"), ("s3cr+t%3DAbCd", "s3cr+t=AbCd")],
 )
 def test_a_secret_that_the_url_encodes_is_redacted_where_it_is_echoed_decoded(sent: str, echoed: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
+from tests.support.cases import each
 from tests.support.window_bench import UUID, Bench, at_once
 from tests.unit.test_schedules import SECOND, ScheduleBench
 
@@ -45,8 +45,8 @@ def history(bench: Bench) -> Any:
     return at_once(bench.store.fetch(0, [UUID]))[UUID].finished
 
 
-@pytest.mark.parametrize("status", [Status.FAILED, Status.EXPIRED])
-@pytest.mark.parametrize("mode", [HistoryMode.ALL, HistoryMode.FAILURES])
+@each("status", [Status.FAILED, Status.EXPIRED])
+@each("mode", [HistoryMode.ALL, HistoryMode.FAILURES])
 def test_a_timer_that_fails_is_listed(status: Status, mode: HistoryMode) -> None:
     bench = Ends(mode)
     bench.end(status, "HTTP_503")
@@ -113,8 +113,8 @@ def test_a_failed_occurrence_is_listed_while_its_schedule_goes_on() -> None:
     assert failed.expires_at >= 2_000
 
 
-@pytest.mark.parametrize(
-    ("url", "error", "expected"),
+@each(
+    "url, error, expected",
     [
         ("https://u:p@h:8443/a/b?token=x#y", "HTTP_500", ("https://h:8443/a/b", "HTTP 500")),
         ("HTTPS://H:443", "TIMEOUT: no response within 10 s", ("https://h/", "TIMEOUT")),

@@ -71,7 +71,7 @@ def test_the_traceparent_is_sent_unless_the_call_has_one() -> None:
         assert composed(trace=CallTrace(invalid, "t", "c", "e")) == composed()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@each("method", METHODS)
 def test_content_length_is_sent_where_the_method_anticipates_a_body(method: str) -> None:
     bare = composed(method=method, body=None)
     assert bare.startswith(method.encode() + b" ")
@@ -88,7 +88,7 @@ def test_idempotent_methods() -> None:
     assert set(METHODS) - IDEMPOTENT == {"POST", "PATCH"}
 
 
-@pytest.mark.parametrize("method", ["TRACE", "CONNECT", "get", "", "GET /x HTTP/1.1\r\n"])
+@each("method", ["TRACE", "CONNECT", "get", "", "GET /x HTTP/1.1\r\n"])
 def test_other_methods_are_refused(method: str) -> None:
     with pytest.raises(InvalidRequest):
         composed(method=method, body=None)

@@ -88,7 +88,7 @@ def test_signed_and_traced() -> None:
     assert headers["webhook-signature"] == Webhook(SECRET).sign("0198f1c2", moment, body.decode())
 
 
-@pytest.mark.parametrize("method", METHODS)
+@each("method", METHODS)
 def test_methods(method: str) -> None:
     line, headers, body = composed(method=method)
     assert line.startswith(method + " ")
@@ -105,13 +105,13 @@ def test_custom_headers_replace_defaults() -> None:
     assert not {"user-agent", "content-type", "traceparent"} & headers.keys()
 
 
-@pytest.mark.parametrize("trace", ["", "x", TRACE + "\r\nx: y", TRACE.upper()])
+@each("trace", ["", "x", TRACE + "\r\nx: y", TRACE.upper()])
 def test_an_invalid_traceparent_is_omitted(trace: str) -> None:
     assert "traceparent" not in composed(traceparent=trace)[1]
 
 
-@pytest.mark.parametrize(
-    ("url", "line", "host"),
+@each(
+    "url, line, host",
     [
         ("http://h.example", "POST / HTTP/1.1", "h.example"),
         ("http://h.example:80", "POST / HTTP/1.1", "h.example"),
@@ -187,8 +187,8 @@ def test_no_header_value_can_add_a_line(headers: dict[str, str]) -> None:
         assert headers.items() <= found.items()
 
 
-@pytest.mark.parametrize(
-    ("body", "sent"),
+@each(
+    "body, sent",
     [
         (RawBody("application/json", json=msgspec.Raw(b'{ "a" :1.0 }')), b'{ "a" :1.0 }'),
         (RawBody("text/plain; charset=utf-8", text="h\u0000ä"), b"h\x00\xc3\xa4"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.cases import each
 
 from tocsin.inbox.options import TABLE
 from tocsin.inbox.reading import is_final
@@ -54,7 +55,7 @@ def test_the_table_is_that_of_the_outboxes(case: Any) -> None:
     assert TABLES[case["with"]["dialect"]].definition() == case["expect"]["text"]
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case["with"].get("refused", {}).get("code") in REFUSALS])
+@each("case", [case for case in CASES if case["with"].get("refused", {}).get("code") in REFUSALS])
 def test_refusals_are_final_as_for_the_outboxes(case: Any) -> None:
     error = REFUSALS[case["with"]["refused"]["code"]]
     assert is_final(error) is case["expect"]["dead"]

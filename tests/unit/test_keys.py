@@ -12,6 +12,7 @@ from tocsin.keys import KEYS_MAX, SCOPE_MAX, ApiKeys, KeyRequest, admin_key, gra
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.errors import InvalidInput, KeyNotFound, StoreUnavailable, TooManyKeys
 from tocsin.stores.memory import MemoryStore
+from tocsin.web.api.scopes import OPERATION_NAMES
 
 NOW = 1_801_396_800_000_000
 DAY = 86_400_000_000
@@ -21,9 +22,14 @@ ANYWHERE: tuple[str, ...] = ()
 
 
 def key(
-    role: Role, namespaces: tuple[str, ...] = (), tenants: tuple[str, ...] = (), expires_at: int | None = None
+    role: Role,
+    namespaces: tuple[str, ...] = (),
+    tenants: tuple[str, ...] = (),
+    expires_at: int | None = None,
+    operations: tuple[str, ...] = (),
+    sources: tuple[str, ...] = (),
 ) -> ApiKey:
-    return ApiKey("k", "h", role, namespaces, tenants, NOW, "", expires_at)
+    return ApiKey("k", "h", role, namespaces, tenants, NOW, "", expires_at, operations, sources)
 
 
 @each(
@@ -51,6 +57,28 @@ def key(
         (key(ADMIN, expires_at=NOW + DAY), key(READ, expires_at=NOW + DAY + 1), "expires at"),
         (key(ADMIN, expires_at=NOW + DAY), key(READ, expires_at=NOW + DAY), None),
         (key(ADMIN), key(READ, expires_at=NOW + DAY), None),
+        (key(ADMIN, operations=("keys/*", "timers/*")), key(READ), "limited to the operations keys/*, timers/*"),
+        (
+            key(ADMIN, operations=("keys/*", "timers/*")),
+            key(READ, operations=("timers/get",)),
+            "limited to the operations",
+        ),
+        (key(ADMIN, operations=("keys/*", "timers/*")), key(READ, operations=("timers/*",)), None),
+        (key(ADMIN), key(READ, operations=("timers/get",)), None),
+        (key(ADMIN, sources=("10.0.0.0/8", "2001:db8::/32")), key(READ), "limited to the sources 10.0.0.0/8"),
+        (
+            key(ADMIN, sources=("10.0.0.0/8",)),
+            key(READ, sources=("10.1.0.0/16", "11.0.0.1/32")),
+            "limited to the sources",
+        ),
+        (key(ADMIN, sources=("10.0.0.0/8",)), key(READ, sources=("8.0.0.0/6",)), "limited to the sources"),
+        (key(ADMIN, sources=("10.0.0.0/8",)), key(READ, sources=("2001:db8::/48",)), "limited to the sources"),
+        (
+            key(ADMIN, sources=("10.0.0.0/8", "2001:db8::/32")),
+            key(READ, sources=("2001:db8::/48", "10.0.0.1/32")),
+            None,
+        ),
+        (key(ADMIN), key(READ, sources=("10.0.0.0/8",)), None),
     ],
 )
 def test_a_key_can_not_create_a_more_powerful_key(maker: ApiKey, made: ApiKey, why_not: str | None) -> None:
@@ -70,17 +98,74 @@ def test_a_key_can_not_create_a_more_powerful_key(maker: ApiKey, made: ApiKey, w
         (KeyRequest(READ, name="x" * 256), ["name"]),
         (KeyRequest(READ, expires_at=NOW), ["expiresAt"]),
         (KeyRequest(READ, expires_at=NOW + 101 * 365 * DAY), ["expiresAt"]),
+        (
+            KeyRequest(
+                READ, operations=("timers/mend", "timer/*", "*", "write", "/*", "createTimer", "timers*", "read")
+            ),
+            [f"operations[{place}]" for place in range(7)],
+        ),
+        (
+            KeyRequest(
+                READ, sources=("10.0.0.1/8", "localhost", "", "10.0.0.0/33", "::ffff:10.0.0.0/104", "::1", "::1")
+            ),
+            [f"sources[{place}]" for place in (0, 1, 2, 3, 4, 6)],
+        ),
         (KeyRequest(READ, ("",), ("x",), expires_at=0), ["namespaces[0]", "tenants[0]", "expiresAt"]),
     ],
 )
 def test_invalid_keys_are_refused_with_all_bad_fields(wanted: KeyRequest, paths: list[str]) -> None:
     with pytest.raises(InvalidInput) as refused:
-        make(wanted, NOW)
+        make(wanted, NOW, OPERATION_NAMES)
     assert [error.path for error in refused.value.errors] == paths
 
 
+def test_operations_and_sources_are_part_of_the_key() -> None:
+    operations = ("timers/create", "timers/*", "read", "calls/submit", "calls/*", "mcp", "metrics", "cluster")
+    wanted = KeyRequest(READ, operations=operations, sources=("10.0.0.0/8", "192.0.2.7", "2001:db8::/32", "::1"))
+    made, _ = make(wanted, NOW, OPERATION_NAMES)
+    assert made.operations == operations
+    assert made.sources == ("10.0.0.0/8", "192.0.2.7/32", "2001:db8::/32", "::1/128")
+
+
+@each(
+    "operations, operation, role, permitted",
+    [
+        ((), "timers/delete", WRITE, True),
+        (("timers/create",), "timers/create", WRITE, True),
+        (("timers/create",), "timers/delete", WRITE, False),
+        (("timers/create",), "timers/batch/create", WRITE, False),
+        (("timers/*",), "timers/batch/create", WRITE, True),
+        (("timers/*",), "schedules/create", WRITE, False),
+        (("time/*",), "timers/create", WRITE, False),
+        (("timers/create", "read"), "schedules/list", READ, True),
+        (("read",), "keys/list", ADMIN, False),
+    ],
+)
+def test_a_key_may_use_its_operations(operations: tuple[str, ...], operation: str, role: Role, permitted: bool) -> None:
+    assert key(ADMIN, operations=operations).permits(operation, role) is permitted
+
+
+@each(
+    "sources, address, counts",
+    [
+        ((), "", True),
+        (("10.0.0.0/8",), "10.255.0.1", True),
+        (("10.0.0.0/8",), "11.0.0.1", False),
+        (("10.0.0.0/8",), "::ffff:10.0.0.1", True),
+        (("10.0.0.0/8",), "::ffff:11.0.0.1", False),
+        (("0.0.0.0/0",), "2001:db8::1", False),
+        (("10.0.0.0/8", "2001:db8::/32"), "2001:db8:1::1", True),
+        (("::1/128",), "::1", True),
+        (("0.0.0.0/0", "::/0"), "", False),
+        (("0.0.0.0/0", "::/0"), "testclient", False),
+    ],
+)
+def test_a_key_counts_from_its_sources(sources: tuple[str, ...], address: str, counts: bool) -> None:
+    assert key(ADMIN, sources=sources).comes_from(address) is counts
+
+
 def test_only_the_hash_of_the_secret_is_stored() -> None:
-    made, secret = make(KeyRequest(WRITE, ("a",), (ONE.upper(),), "billing", NOW + DAY), NOW)
+    made, secret = make(KeyRequest(WRITE, ("a",), (ONE.upper(),), "billing", NOW + DAY), NOW, OPERATION_NAMES)
     assert made == ApiKey(made.key_id, hash_key(secret), WRITE, ("a",), (ONE,), NOW, "billing", NOW + DAY)
     assert secret.split("_", 2)[:2] == ["tk", made.key_id]
 
@@ -156,8 +241,8 @@ def test_the_first_admin_key_of_a_file_is_the_same_on_every_node() -> None:
     assert not one.hash.startswith(one.key_id)
 
 
-@pytest.mark.parametrize(
-    ("secret", "why"),
+@each(
+    "secret, why",
     [
         ("s" * 31, "32 to 256"),
         ("s" * 257, "32 to 256"),

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 import msgspec
-import pytest
+from tests.support.cases import each
 
 from tocsin.model.timer import Timer, encode_record
 from tocsin.ports.store import Listed, ListQuery, StoredRow, within
@@ -61,8 +61,8 @@ class RowsById:
         return [StoredRow(0, bytes(16), bytes(8), "shop", each.id, (), encode_record(each)) for each in timers]
 
 
-@pytest.mark.parametrize(
-    ("payload_chars", "small_rows", "rows"),
+@each(
+    "payload_chars, small_rows, rows",
     # The last: rows that the first read finds small, and the next large.
     [(10, 0, 500), (200_000, 0, LARGE_ROWS), (200_000, 100, 100 + LARGE_ROWS)],
 )
@@ -84,8 +84,8 @@ def test_page_is_as_short_as_its_request_wants() -> None:
     assert (len(views), cursor is None) == (3, False)
 
 
-@pytest.mark.parametrize(
-    ("payload_chars", "limit", "rows", "more"),
+@each(
+    "payload_chars, limit, rows, more",
     [(10, 250, 250, True), (10, 999, 999, True), (10, 1_000, 1_000, False), (200_000, 1_000, LARGE_ROWS, True)],
 )
 def test_page_in_the_order_of_ids_is_full_unless_its_rows_are_large(
@@ -97,9 +97,7 @@ def test_page_in_the_order_of_ids_is_full_unless_its_rows_are_large(
     assert cursor == (f"{rows:04}" if more else None)
 
 
-@pytest.mark.parametrize(
-    ("limit", "every", "prefix"), [(3, 1, ""), (3, 7, ""), (100, 50, "0"), (1, 999, ""), (9, 10, "03")]
-)
+@each("limit, every, prefix", [(3, 1, ""), (3, 7, ""), (100, 50, "0"), (1, 999, ""), (9, 10, "03")])
 def test_pages_of_a_filtered_list_have_every_match_once_and_bounded_reads(limit: int, every: int, prefix: str) -> None:
     read = RowsById(10)
 

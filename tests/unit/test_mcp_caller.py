@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 import pytest
+from tests.support.cases import each
 
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.ports.audit import Actor, NoAudit
@@ -28,7 +29,7 @@ class Trail(NoAudit):
         self.entries.append((action, subject, details))
 
 
-@pytest.mark.parametrize(("status", "entries"), [(400, 0), (409, 0), (503, 1), (500, 1)])
+@each("status, entries", [(400, 0), (409, 0), (503, 1), (500, 1)])
 async def test_a_change_that_may_have_been_made_is_recorded_with_its_error(status, entries):
     async def ask(*_: object) -> Response:
         return Response(status, [], json.dumps({"error": "CODE", "detail": "a sentence"}).encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.cases import each
 
 from tocsin.model.errors import InvalidInput
 from tocsin.web.api.mcp.confirmation import Confirmations
@@ -29,7 +30,7 @@ def test_a_token_confirms_what_was_shown_on_any_node_of_the_store():
     Confirmations("s", now).check(token, *ISSUED)
 
 
-@pytest.mark.parametrize(
+@each(
     "other",
     [
         ("k2", *ISSUED[1:]),
@@ -69,7 +70,7 @@ def test_a_token_ends_when_the_rows_change():
         confirmations.check(f"{ends}.{state}.{code}", *ISSUED[:3], created_again)
 
 
-@pytest.mark.parametrize("text", ["", ".", "..", "yes", "-1..", "0x1.a.b", "1_0.a.b", "f" * 10_000, "ä.ö.ü", "\ud800"])
+@each("text", ["", ".", "..", "yes", "-1..", "0x1.a.b", "1_0.a.b", "f" * 10_000, "ä.ö.ü", "\ud800"])
 def test_other_texts_are_no_tokens(text):
     with pytest.raises(InvalidInput, match="was not issued"):
         Confirmations("s", Now()).check(text, *ISSUED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from tests.support.cases import each
 
 from tocsin.model.ids import Uuid7Source
 from tocsin.ports.bus import Envelope, InvalidMessage
@@ -36,8 +37,8 @@ def test_a_payload_has_the_tenant_and_instants_as_text(registry: Registry) -> No
     assert opened == DueTimeReached(CALL, Instant(EPOCH_US), Instant(EPOCH_US + 1_500), tenant_id=TENANT)
 
 
-@pytest.mark.parametrize(
-    ("changed", "reason"),
+@each(
+    "changed, reason",
     [
         ({"tenantId": CALL}, "tenantId of the payload differs"),
         ({"tenantId": None}, "Expected `str`"),

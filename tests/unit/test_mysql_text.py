@@ -25,8 +25,8 @@ from tocsin.stores.mysql.text import bytes_literal, inserts, instant, packets, p
 U1, U2 = bytes(15) + b"\x01", bytes(15) + b"\x02"
 
 
-@pytest.mark.parametrize(
-    ("value", "written"),
+@each(
+    "value, written",
     [("plain", b"'plain'"), ("it's", b"'it\\'s'"), ("\\'", b"'\\\\\\''"), ("", b"''"), ("ü", "'ü'".encode())],
 )
 def test_quotes_and_backslashes_are_escaped(value, written):
@@ -189,8 +189,8 @@ class TestUrls:
         assert len(old) == len(new) == 1
         assert old != new
 
-    @pytest.mark.parametrize(
-        ("url", "message"),
+    @each(
+        "url, message",
         [
             ("mysql://u:secret@h", "has no valid database name"),
             ("mysql://u:secret@h/a`b", "has no valid database name"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.cases import each
 
 from tocsin.messaging.nats.connection import NatsAddress, parse_nats_address
 from tocsin.model.errors import ConfigError
 
 
-@pytest.mark.parametrize(
-    ("url", "address"),
+@each(
+    "url, address",
     [
         ("nats://localhost", NatsAddress(("nats://localhost:4222",))),
         ("nats://localhost:4333/", NatsAddress(("nats://localhost:4333",))),
@@ -23,7 +24,7 @@ def test_valid_addresses_are_parsed(url: str, address: NatsAddress) -> None:
     assert parse_nats_address(url) == address
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "",

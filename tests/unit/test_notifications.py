@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
+from tests.support.cases import each
 
 from tocsin.model.hooks import Event, Hook, Hooks
 from tocsin.model.namespace import HistoryMode
@@ -49,9 +49,7 @@ def sent_to(rows: list[StoredRow]) -> list[tuple[str, Event | None]]:
     return sorted((timer.url, timer.notifies) for timer in timers)
 
 
-@pytest.mark.parametrize(
-    ("status", "event"), [(Status.COMPLETED, "success"), (Status.FAILED, "failure"), (Status.EXPIRED, "failure")]
-)
+@each("status, event", [(Status.COMPLETED, "success"), (Status.FAILED, "failure"), (Status.EXPIRED, "failure")])
 def test_end_is_reported_in_its_batch_to_the_own_hook_or_else_the_namespaces(status: Status, event: str) -> None:
     defaults = Hooks(failure=DEFAULT, success=DEFAULT)
     assert sent_to(written(finished(status, Hooks(**{event: HOOK})), defaults=defaults).upserts) == [(HOOK.url, event)]

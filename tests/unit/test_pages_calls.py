@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 import pytest
+from tests.support.cases import each
 
 from tocsin.http_client import plain
 from tocsin.model.access import ApiKey, Role
@@ -109,7 +110,7 @@ def test_call_form_has_the_flow() -> None:
     assert "flowKey" not in form().request(NOW)
 
 
-@pytest.mark.parametrize("name", ["it's $HOME", "-x", "--"])
+@each("name", ["it's $HOME", "-x", "--"])
 def test_equivalent_command_is_quoted_for_the_shell(name: str) -> None:
     wanted = form(name=name, body='"a\'b"', headers=[("X", "$(reboot)")], tags="a b", when="in", delay="5m")
     words = shlex.split(command("http://h:1", TENANT, wanted.request(NOW), wanted).replace("\\\n", " "))

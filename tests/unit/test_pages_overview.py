@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.support.cases import each
 
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import (
@@ -66,8 +67,8 @@ def test_verdict_of_a_quiet_and_of_a_busy_service() -> None:
     assert judged(due=BoundedCount(0)).text.startswith("No timer is due in the next 60 minutes, none is overdue.")
 
 
-@pytest.mark.parametrize(
-    ("values", "title", "tone"),
+@each(
+    "values, title, tone",
     [
         ({"failing": 1}, "Timers fire on time. One destination keeps failing.", "busy"),
         (
@@ -228,9 +229,7 @@ def test_the_next_hour_states_how_far_it_was_counted() -> None:
     assert (drawn.due, drawn.until_us) == (3, NOW + 59 * MINUTE)
 
 
-@pytest.mark.parametrize(
-    ("most", "end"), [(0, 4), (4, 4), (5, 6), (9, 10), (11, 20), (399, 400), (401, 600), (1_000, 1_000)]
-)
+@each("most, end", [(0, 4), (4, 4), (5, 6), (9, 10), (11, 20), (399, 400), (401, 600), (1_000, 1_000)])
 def test_axes_end_at_round_numbers(most: int, end: int) -> None:
     assert band.nice(most) == end
 

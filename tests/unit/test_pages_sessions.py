@@ -54,7 +54,7 @@ class Node:
         await self.sign_ins.refresh()
 
     async def sign_in(self) -> str:
-        cookie = await self.sessions.sign_in("s")
+        cookie = await self.sessions.sign_in("s", "")
         assert cookie is not None
         return cookie
 
@@ -65,7 +65,7 @@ class Node:
 async def test_sign_in_ends_when_idle_or_expired_or_its_key_is_deleted() -> None:
     nodes = Nodes(session_idle_timeout_s=10, session_lifetime_max_s=25)
     node, other = await nodes.start(), await nodes.start()
-    assert await node.sessions.sign_in("wrong") is None
+    assert await node.sessions.sign_in("wrong", "") is None
     cookie = await node.sign_in()
     for nodes.now_s in (1_009.0, 1_018.0, 1_024.0):
         # Use on any node keeps the sign-in active.
@@ -96,7 +96,7 @@ async def test_expired_key_ends_its_sign_ins() -> None:
     assert await node.takes(cookie)
     nodes.now_s = 1_010.0
     assert (await node.takes(cookie), node.sessions.current(cookie)) == (False, None)
-    assert await node.sessions.sign_in("s") is None
+    assert await node.sessions.sign_in("s", "") is None
     assert (node.keys.required, node.keys.expired(hash_key("s"))) == (True, True)
 
 
@@ -255,7 +255,7 @@ async def test_key_can_not_fill_the_table_or_end_sign_ins_of_other_keys() -> Non
     nodes = Nodes(sessions_per_key_max=3, sessions_cached_max=2)
     await put_api_key(nodes.inner, ApiKey("l", hash_key("t"), Role.READ))
     node = await nodes.start()
-    mine = await node.sessions.sign_in("t") or ""
+    mine = await node.sessions.sign_in("t", "") or ""
     cookies = []
     for _ in range(5):
         nodes.now_s += 1

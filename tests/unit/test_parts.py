@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-import pytest
+from tests.support.cases import each
 from tests.support.patience import PATIENCE_S
 from tests.support.window_bench import OTHER, UUID, Bench
 from tests.unit.test_forwarded_writes import DUE, Elsewhere, Node, timer
@@ -95,7 +95,7 @@ def test_creates_that_arrive_together_are_one_part() -> None:
     assert sorted(decode_record(row.record).firing for row in bench.stored().values()) == ["1-1", "1-2", "1-3"]
 
 
-@pytest.mark.parametrize("deadline_us", [99, 101 + JOINED_WITHIN_US, None])
+@each("deadline_us", [99, 101 + JOINED_WITHIN_US, None])
 def test_creates_with_another_deadline_are_another_part(deadline_us: int | None) -> None:
     """None is written later than it may be, and none is refused much earlier than it has to be."""
     bench = Bench()
@@ -348,8 +348,8 @@ async def test_creates_of_one_id_keep_their_order_whether_they_have_a_condition(
     store = Choosy()
     node = await started(store)
     timers = [timer("a") for _ in range(4)]
-    for number, each in enumerate(timers):
-        each.execute_at += number
+    for number, timer_ in enumerate(timers):
+        timer_.execute_at += number
     keyed = Condition(key=CreateKey("k", "b"), first_try=True)
     outcomes = await node.service.create_many(timers, [None, keyed, None, None])
     assert [outcome.next_attempt_at for outcome in outcomes if isinstance(outcome, TimerView)] == [

@@ -47,7 +47,7 @@ def test_bound_to_every_address_the_one_towards_the_database_is_announced() -> N
     assert peering(host="0.0.0.0", store="postgresql://x@198.51.100.1/x").announced(1) == f"{own}:1"
 
 
-@pytest.mark.parametrize("store", [STORE, "postgresql://x@nowhere.invalid/x", "postgresql:///x?host=/run/postgresql"])
+@each("store", [STORE, "postgresql://x@nowhere.invalid/x", "postgresql:///x?host=/run/postgresql"])
 def test_with_a_local_or_unknown_database_the_host_name_is_announced(store: str) -> None:
     assert peering(host="0.0.0.0", store=store).announced(1) == f"{socket.gethostname()}:1"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-import pytest
+from tests.support.cases import each
 
 from tocsin.timers.engine.rendezvous import Rendezvous
 
@@ -34,7 +34,7 @@ def test_remembered_answers_are_those_of_a_fresh_computation_whatever_joins_leav
             assert [kept.owner(shard_id) for shard_id in range(shards)] == fresh, f"step {step}"
 
 
-@pytest.mark.parametrize("shards", [1, 16, 37, 256])
+@each("shards", [1, 16, 37, 256])
 def test_shares_differ_by_one_shard_at_most(shards: int) -> None:
     for nodes in (1, 2, 3, 5, 8, 16, 20, 100):
         # Names as a deployment has them, which differ in one digit.
@@ -43,7 +43,7 @@ def test_shares_differ_by_one_shard_at_most(shards: int) -> None:
         assert Counter(shares.values()) == Counter({least: nodes - more if least else 0, least + 1: more}), nodes
 
 
-@pytest.mark.parametrize(("nodes", "shards", "most"), [(3, 16, 8), (4, 64, 24), (12, 256, 40), (100, 1_024, 60)])
+@each("nodes, shards, most", [(3, 16, 8), (4, 64, 24), (12, 256, 40), (100, 1_024, 60)])
 def test_a_node_that_joins_or_leaves_moves_little_else(nodes: int, shards: int, most: int) -> None:
     for cluster in range(10):
         candidates = {bytes([number]): f"{cluster}-node-{number}" for number in range(nodes)}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.cases import each
 
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy, next_attempt_at, resolved
@@ -90,7 +90,7 @@ def test_no_attempt_begins_after_the_greatest_duration() -> None:
     assert following(policy, 1, first=NOW - 9 * S - 1) is None
 
 
-@pytest.mark.parametrize(("not_before", "instant"), [(NOW + 5 * S, NOW + 5 * S), (NOW, NOW + S), (NOW - S, NOW + S)])
+@each("not_before, instant", [(NOW + 5 * S, NOW + 5 * S), (NOW, NOW + S), (NOW - S, NOW + S)])
 def test_retry_after_only_delays(not_before: int, instant: int) -> None:
     assert following(DOUBLING, 1, not_before=not_before) == instant
 

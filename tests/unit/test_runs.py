@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.support.cases import each
 from tests.support.window_bench import UUID, Bench, at_once
 
 from tocsin.model.condition import Condition
@@ -101,7 +102,7 @@ class Runs(Bench):
         return [(run.execute_at, run.status.value, [each.at for each in run.attempts]) for run in self.pages(limit)]
 
 
-@pytest.mark.parametrize("limit", [1, 2, 10])
+@each("limit", [1, 2, 10])
 def test_every_run_is_a_chapter(limit: int) -> None:
     bench = Runs()
     bench.create(10)

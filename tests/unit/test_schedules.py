@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import msgspec
-import pytest
+from tests.support.cases import each
 from tests.support.window_bench import Bench, at_once
 
 from tocsin.model.calendar import NO_CALENDARS
@@ -116,8 +116,8 @@ class Plan:
         return (self.timer.execute_at - BEGIN) / MINUTE
 
 
-@pytest.mark.parametrize(
-    ("catch_up", "window", "follows", "missed"),
+@each(
+    "catch_up, window, follows, missed",
     [
         (CatchUp.LATEST, None, 5, [("overlap", 3, 2, 4)]),
         (CatchUp.NONE, None, 6, [("overlap", 4, 2, 5)]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.cases import each
 
 from tocsin.administration import namespaces, put_namespace
 from tocsin.model.errors import RotationPending
@@ -23,9 +24,7 @@ def test_the_first_secret_signs_alone() -> None:
     assert FIRST.previous_until(NOW) is None
 
 
-@pytest.mark.parametrize(
-    ("after_us", "signing"), [(0, ("b", "a")), (HOUR - 1, ("b", "a")), (HOUR, ("b",)), (2 * HOUR, ("b",))]
-)
+@each("after_us, signing", [(0, ("b", "a")), (HOUR - 1, ("b", "a")), (HOUR, ("b",)), (2 * HOUR, ("b",))])
 def test_both_secrets_sign_until_the_grace_ends_newest_first(after_us: int, signing: tuple[str, ...]) -> None:
     assert ROTATED.at(NOW + after_us) == signing
     assert ROTATED.previous_until(NOW + after_us) == (NOW + HOUR if len(signing) > 1 else None)

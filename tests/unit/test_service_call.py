@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import msgspec
-import pytest
 from tests.support.cases import each
 
 import tocsin
@@ -145,7 +144,7 @@ def test_the_event_of_a_submission_contains_no_secret():
     assert submitted.url.endswith("&a=b")
 
 
-@pytest.mark.parametrize("due_at", [None, EPOCH_US, EPOCH_US - 5 * SECOND])
+@each("due_at", [None, EPOCH_US, EPOCH_US - 5 * SECOND])
 def test_a_call_without_due_time_runs_at_once(due_at: int | None):
     world = World(due_at)
     assert world.call.status is CallStatus.RUNNING

@@ -198,8 +198,8 @@ class TestSecretFiles:
 
 
 class TestStore:
-    @pytest.mark.parametrize(
-        ("url", "path"),
+    @each(
+        "url, path",
         [("sqlite:///a/b.db", "a/b.db"), ("sqlite:////var/b.db", "/var/b.db"), ("sqlite:///b.db", "b.db")],
     )
     def test_paths(self, url, path):
@@ -208,7 +208,7 @@ class TestStore:
     def test_an_absolute_data_folder(self, tmp_path):
         assert load_settings({"data_dir": tmp_path}).sqlite_path() == tmp_path / "tocsin.db"
 
-    @pytest.mark.parametrize("url", ["oracle://u:secret@h/db", "tocsin.db", "sqlite://", "sqlite://tocsin.db", ""])
+    @each("url", ["oracle://u:secret@h/db", "tocsin.db", "sqlite://", "sqlite://tocsin.db", ""])
     def test_what_has_no_adapter_is_refused_naming_what_has(self, url):
         message = refusal(store=url)
         assert message.startswith("store (--store)")
@@ -256,8 +256,8 @@ class TestRefusals:
     def test_values_out_of_range(self, flags, message):
         assert message in refusal(**flags)
 
-    @pytest.mark.parametrize(
-        ("flags", "message"),
+    @each(
+        "flags, message",
         [
             ({"node_lease": "1m"}, "member_timeout: 5s must be longer than node_lease (1m)"),
             ({"heartbeat_interval": "3s"}, "node_lease: 3s must be longer than heartbeat_interval (3s)"),
@@ -320,8 +320,8 @@ class TestTheAgent:
         assert "agent.polling_interval (TIMER_POLLING_INTERVAL)" in refusal()
 
 
-@pytest.mark.parametrize(
-    ("flags", "runs"),
+@each(
+    "flags, runs",
     [
         ({}, True),
         ({"store": "postgresql://x@db/x"}, True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.support.cases import each
 
 from tocsin.ports.store import KEY_MAX, KEY_MIN, ShardBatch
 from tocsin.sql.keys import UUID_MAX, UUID_MIN, LeftEdges, above, at_least, at_most
@@ -13,8 +14,8 @@ from tocsin.testing.store_conformance_base import ALICE, BOB, row, uuid_of
 BATCH = ShardBatch(0, 1, ALICE)
 
 
-@pytest.mark.parametrize(
-    ("key", "least", "most", "next_one"),
+@each(
+    "key, least, most, next_one",
     [
         (KEY_MIN, (KEY_MIN[0], UUID_MIN), None, (KEY_MIN[0], UUID_MIN)),
         (KEY_MAX, KEY_MAX, KEY_MAX, None),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from tests.support.cases import each
 
 from tocsin.sql.store import (
     NEWEST_RUN,
@@ -136,8 +137,8 @@ def test_fetches_use_the_uuid_index(connection: apsw.Connection) -> None:
     )
 
 
-@pytest.mark.parametrize("namespaces", [1, None])
-@pytest.mark.parametrize("ended", [False, True])
+@each("namespaces", [1, None])
+@each("ended", [False, True])
 def test_lists_use_the_primary_key_and_do_not_sort(
     connection: apsw.Connection, ended: bool, namespaces: int | None
 ) -> None:

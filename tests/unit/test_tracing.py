@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
+from tests.support.cases import each
 
 from tocsin.model.answer import NoResponse, NotSent
 from tocsin.ports.http import CallTrace, Reply, Request, Result
@@ -85,7 +85,7 @@ def test_calls_of_two_tenants_with_one_id_have_two_traces() -> None:
     assert len({span.context.trace_id for span in sender.spans if span.context}) == 2
 
 
-@pytest.mark.parametrize("traceparent", [None, SUBMITTED[:-1] + "0", SUBMITTED[1:], "1" * len(SUBMITTED)])
+@each("traceparent", [None, SUBMITTED[:-1] + "0", SUBMITTED[1:], "1" * len(SUBMITTED)])
 def test_a_call_that_is_not_sampled_has_no_span_and_keeps_its_traceparent(traceparent: str | None) -> None:
     sender = Sender(reply(200))
     sent = sender.execute(traceparent).trace

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.cases import each
@@ -97,8 +96,8 @@ def test_instants_out_of_range_are_refused_with_the_bound() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("policy", "fields"),
+@each(
+    "policy, fields",
     [
         (RetryPolicy(), []),
         (RetryPolicy(max_attempts=1_000, backoff_multiplier=100, max_duration_us=1), []),
@@ -112,8 +111,8 @@ def test_retry_policies(policy: RetryPolicy, fields: list[str]) -> None:
     assert [error.path for error in rules().retry(policy, "p")] == [f"p.{field}" for field in fields]
 
 
-@pytest.mark.parametrize(
-    ("secret", "accepted"),
+@each(
+    "secret, accepted",
     [
         ("whsec_" + "A" * 32, True),
         ("whsec_" + "A" * 86 + "==", True),
@@ -150,7 +149,7 @@ def test_headers_that_can_be_sent_are_accepted(headers: dict[str, str], path: st
     assert bool(check_headers(headers)) == bool(found)
 
 
-@pytest.mark.parametrize("letter", ["\u202e", "\u200b", "\u2066", "\ufeff", "\u2028", "\u3164", "\U000e0041"])
+@each("letter", ["\u202e", "\u200b", "\u2066", "\ufeff", "\u2028", "\u3164", "\U000e0041"])
 def test_invisible_characters_in_new_ids_and_tags_are_refused(letter: str) -> None:
     text = f"a{letter}b"
     reason = rules().new_timer_id(text)
@@ -162,6 +161,6 @@ def test_invisible_characters_in_new_ids_and_tags_are_refused(letter: str) -> No
     assert rules().tags([text], "tags") == []
 
 
-@pytest.mark.parametrize("text", ["a b", "é\u0301", "日本", "עברית", "❤\ufe0f", "😀"])
+@each("text", ["a b", "é\u0301", "日本", "עברית", "❤\ufe0f", "😀"])
 def test_letters_of_any_script_are_accepted(text: str) -> None:
     assert rules().new_timer_id(text) is None

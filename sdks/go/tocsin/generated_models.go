@@ -2882,6 +2882,12 @@ type CreateKey struct {
 	Tenants []string
 	// When the key expires; without it, never.
 	ExpiresAt time.Time
+	// Limits the key to these operations: names such as timers/create, which are the paths below the version, for
+	// service calls calls/submit and its like; groups such as timers/*; read, for all that a key of role read may use.
+	Operations []string
+	// Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy
+	// the setting trusted_proxies finds.
+	Sources []string
 }
 
 func (v *CreateKey) members(to []member) []member {
@@ -2891,6 +2897,8 @@ func (v *CreateKey) members(to []member) []member {
 		member{"namespaces", &v.Namespaces, false},
 		member{"tenants", &v.Tenants, false},
 		member{"expiresAt", &v.ExpiresAt, false},
+		member{"operations", &v.Operations, false},
+		member{"sources", &v.Sources, false},
 	)
 }
 
@@ -5615,6 +5623,14 @@ type CreatedKey struct {
 	Key string
 	// When the key expires; absent: never.
 	ExpiresAt time.Time
+	// Limits the key to these operations: names such as timers/create, which are the paths below the version, for
+	// service calls calls/submit and its like; groups such as timers/*; read, for all that a key of role read may use.
+	Operations []string
+	// Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy
+	// the setting trusted_proxies finds.
+	Sources []string
+	// When the key was used last, accurate to an hour; absent: it was not used yet.
+	LastUsedAt string
 }
 
 func (v *CreatedKey) members(to []member) []member {
@@ -5627,6 +5643,9 @@ func (v *CreatedKey) members(to []member) []member {
 		member{"createdAt", &v.CreatedAt, true},
 		member{"key", &v.Key, true},
 		member{"expiresAt", &v.ExpiresAt, false},
+		member{"operations", &v.Operations, false},
+		member{"sources", &v.Sources, false},
+		member{"lastUsedAt", &v.LastUsedAt, false},
 	)
 }
 
@@ -5677,6 +5696,14 @@ type ShownKey struct {
 	CreatedAt time.Time
 	// When the key expires; absent: never.
 	ExpiresAt time.Time
+	// Limits the key to these operations: names such as timers/create, which are the paths below the version, for
+	// service calls calls/submit and its like; groups such as timers/*; read, for all that a key of role read may use.
+	Operations []string
+	// Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy
+	// the setting trusted_proxies finds.
+	Sources []string
+	// When the key was used last, accurate to an hour; absent: it was not used yet.
+	LastUsedAt string
 }
 
 func (v *ShownKey) members(to []member) []member {
@@ -5688,6 +5715,9 @@ func (v *ShownKey) members(to []member) []member {
 		member{"tenants", &v.Tenants, true},
 		member{"createdAt", &v.CreatedAt, true},
 		member{"expiresAt", &v.ExpiresAt, false},
+		member{"operations", &v.Operations, false},
+		member{"sources", &v.Sources, false},
+		member{"lastUsedAt", &v.LastUsedAt, false},
 	)
 }
 

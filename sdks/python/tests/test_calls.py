@@ -6,6 +6,7 @@ import uuid
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from tests.support.cases import each
 
 from steps import BASE, World, problem, reply, timer
 from tocsin_client import CreateTimer, errors
@@ -60,13 +61,13 @@ class TestCreate:
 
 
 class TestRetries:
-    @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
+    @each("status", [408, 429, 502, 503, 504])
     def test_repeated(self, status):
         world = World(problem(status, "X"), reply(200, timer()))
         world.run(flows.create_timer(world.session, new_timer()))
         assert world.slept == [0.05]
 
-    @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 500])
+    @each("status", [400, 401, 403, 404, 409, 413, 500])
     def test_not_repeated(self, status):
         world = World(problem(status, "X"))
         with pytest.raises(errors.ApiError):
@@ -140,8 +141,8 @@ class TestRetries:
 
 
 class TestDelete:
-    @pytest.mark.parametrize("refusal", [problem(404, "TIMER_NOT_FOUND"), problem(409, "TIMER_NOT_PENDING")])
-    @pytest.mark.parametrize("found", [problem(404, "TIMER_NOT_FOUND"), reply(200, timer("canceled"))])
+    @each("refusal", [problem(404, "TIMER_NOT_FOUND"), problem(409, "TIMER_NOT_PENDING")])
+    @each("found", [problem(404, "TIMER_NOT_FOUND"), reply(200, timer("canceled"))])
     def test_succeeds_if_only_the_answer_was_lost(self, refusal, found):
         world = World(LOST, refusal, found)
         assert world.run(flows.delete_timer(world.session, NAME)) is None
@@ -207,15 +208,15 @@ class TestCreateMany:
             import json
 
             results = []
-            for each in json.loads(send.body)["timers"]:
-                code = by_id.get(each["id"])
+            for item in json.loads(send.body)["timers"]:
+                code = by_id.get(item["id"])
                 error = {
                     "error": code,
                     "message": "m",
                     "status": 503 if code == "SHARD_UNAVAILABLE" else 400,
                     "errors": [],
                 }
-                results.append({"error": error} if code else {"timer": timer(timer_id=each["id"])})
+                results.append({"error": error} if code else {"timer": timer(timer_id=item["id"])})
             return reply(200, {"results": results})
 
         return answered

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.support.cases import each
 
 from steps import World
 from tocsin_client._core import running
@@ -16,8 +16,8 @@ def ending(error):
     return {name: value for name, value in sent.items() if name not in ("namespace", "id")}
 
 
-@pytest.mark.parametrize(
-    ("error", "expected"),
+@each(
+    "error, expected",
     [
         (None, {"event": "success"}),
         (SystemExit(), {"event": "success"}),

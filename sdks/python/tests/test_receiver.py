@@ -11,6 +11,7 @@ import tracemalloc
 from datetime import datetime
 
 import pytest
+from tests.support.cases import each
 
 from tocsin_client.receiver import Firing, Receiver, done, fail, reschedule_at
 from tocsin_client.receiver._receiver import BODY_BYTES_MAX
@@ -38,7 +39,7 @@ def test_the_handler_gets_the_firing():
     assert dataclasses.replace(given, body=b"", headers={}) == FIRING
 
 
-@pytest.mark.parametrize("secrets", [SECRET, [FORMER, SECRET], lambda: [SECRET, FORMER]])
+@each("secrets", [SECRET, [FORMER, SECRET], lambda: [SECRET, FORMER]])
 def test_any_of_the_secrets(secrets):
     assert handled(Receiver(secrets), sign(FIRING, SECRET)).status == 200
 
@@ -51,8 +52,8 @@ def test_secrets_are_read_at_the_first_request():
     assert read
 
 
-@pytest.mark.parametrize(
-    ("receiver", "status"),
+@each(
+    "receiver, status",
     [
         (Receiver(OTHER), 503),
         (Receiver(SECRET, now=lambda: 0.0), 503),
@@ -61,7 +62,6 @@ def test_secrets_are_read_at_the_first_request():
         (Receiver("not a secret"), 503),
         (Receiver(lambda: {}["MISSING"]), 503),
     ],
-    ids=["wrong", "stale", "no secrets", "an empty secret", "an invalid secret", "a failing function"],
 )
 def test_a_mended_configuration_gets_another_attempt(receiver, status):
     worked = []
@@ -120,10 +120,9 @@ class Handler:
         return await async_done(given)
 
 
-@pytest.mark.parametrize(
+@each(
     "handler",
     [async_done, Handler(), functools.partial(async_done), lambda given: async_done(given)],
-    ids=["function", "object", "partial", "lambda"],
 )
 def test_what_is_awaitable_is_awaited(handler):
     request, receiver = sign(FIRING, SECRET), Receiver(SECRET)

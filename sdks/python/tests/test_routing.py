@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 
-import pytest
+from tests.support.cases import each
 
 from steps import BASE, World, problem, reply, timer
 from tocsin_client import CreateTimer, errors
@@ -85,7 +85,7 @@ def test_a_batch_has_a_request_for_each_owner_and_its_retries_go_to_the_given_ur
     assert batches[0] == owner("a") and sorted(batches) == sorted([*NODES, BASE])
 
 
-@pytest.mark.parametrize("failure", [UNSENT, LOST, problem(503, "SHARD_UNAVAILABLE")])
+@each("failure", [UNSENT, LOST, problem(503, "SHARD_UNAVAILABLE")])
 def test_a_node_that_failed_is_avoided_for_five_seconds_and_the_map_read_again(failure):
     world = World(view(), NAMES, failure, created(), request_s=0.0, routing="owners")
     create(world)
@@ -129,7 +129,7 @@ def test_an_unchanged_map_is_not_sent_again():
     assert world.sent[-3].headers["if-none-match"] == '"7"'
 
 
-@pytest.mark.parametrize(
+@each(
     "seen",
     [
         view(owners=[None] * SHARDS),
@@ -139,7 +139,6 @@ def test_an_unchanged_map_is_not_sent_again():
         view(nodes=[0, 1], apiUrl="http://both.example"),
         view(nodes=[0, 1], apiUrl=None),
     ],
-    ids=["no owner", "dead", "leaving", "skewed", "one URL for two", "no URL"],
 )
 def test_the_given_url_where_no_node_serves(seen):
     world = World(seen, NAMES, created(), routing="owners")
@@ -151,9 +150,7 @@ def test_the_given_url_for_a_namespace_that_was_not_seen():
     assert create(world, namespace="new") == [BASE]
 
 
-@pytest.mark.parametrize(
-    "refusal", [problem(403, "FORBIDDEN"), problem(404, "ROUTE_NOT_FOUND"), problem(400, "INVALID_INPUT")]
-)
+@each("refusal", [problem(403, "FORBIDDEN"), problem(404, "ROUTE_NOT_FOUND"), problem(400, "INVALID_INPUT")])
 def test_a_server_that_shows_no_owners_is_not_asked_again(refusal):
     world = World(refusal, NAMES, created(), created(), routing="owners")
     assert create(world) == [BASE]
@@ -169,10 +166,9 @@ def test_a_map_that_can_not_be_read_is_read_again_later():
     assert create(world) == [owner()]
 
 
-@pytest.mark.parametrize(
+@each(
     "foreign",
     [view([2] * SHARDS), view([-1] * SHARDS), view([0] * (SHARDS - 1)), view(["0"] * SHARDS)],
-    ids=["an owner that is no node", "a negative owner", "shards without an owner", "an owner that is no number"],
 )
 def test_a_map_that_is_none_switches_routing_off(foreign):
     world = World(foreign, NAMES, created(), created(), routing="owners")

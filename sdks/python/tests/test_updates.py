@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.support.cases import each
 
 from tocsin_client._core.comparison import has_fields
 
@@ -14,8 +14,8 @@ STORED = {
 RAW = {"body": {"json": {"a": 1}, "contentType": "application/json"}}
 
 
-@pytest.mark.parametrize(
-    ("sent", "made"),
+@each(
+    "sent, made",
     [
         ({"executeAt": "2027-01-31T13:00:00.500000+01:00"}, True),
         ({"executeAt": "2027-01-31T12:00:00Z"}, False),
@@ -37,7 +37,6 @@ RAW = {"body": {"json": {"a": 1}, "contentType": "application/json"}}
         ({"retryPolicy": None}, False),
         ({"delay": "1h"}, False),
     ],
-    ids=str,
 )
 def test_fields_of_a_stored_timer(sent, made):
     assert has_fields(STORED, sent) is made

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta, timezone
 
 import pytest
+from tests.support.cases import each
 
 from steps import World, reply, timer
 from tocsin_client import CreateTimer, RetryPolicy, errors
@@ -21,24 +22,24 @@ def sent(**fields):
     return world.body(0)
 
 
-@pytest.mark.parametrize("instant", [AT, AT.astimezone(timezone(timedelta(hours=2))), "2027-01-31T12:00:00Z"])
+@each("instant", [AT, AT.astimezone(timezone(timedelta(hours=2))), "2027-01-31T12:00:00Z"])
 def test_instants(instant):
     assert sent(execute_at=instant)["executeAt"] == "2027-01-31T12:00:00Z"
 
 
-@pytest.mark.parametrize("duration", [timedelta(hours=25), "1d1h", 90_000, 90_000.0])
+@each("duration", [timedelta(hours=25), "1d1h", 90_000, 90_000.0])
 def test_durations(duration):
     assert sent(delay=duration)["delay"] == "1d1h"
     assert sent(callback_timeout_seconds=timedelta(seconds=2.5))["callbackTimeoutSeconds"] == 2.5
 
 
-@pytest.mark.parametrize("policy", [RetryPolicy(max_attempts=2), {"max_attempts": 2}, {"maxAttempts": 2}])
+@each("policy", [RetryPolicy(max_attempts=2), {"max_attempts": 2}, {"maxAttempts": 2}])
 def test_objects(policy):
     assert sent(retry_policy=policy, body={"text": "x"})["retryPolicy"] == {"maxAttempts": 2}
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
+@each(
+    "fields, message",
     [
         ({"execute_at": 1801396800}, "execute_at: must be an instant, not int; give a datetime"),
         ({"execute_at": date(2027, 1, 31)}, "execute_at: must be an instant, not date"),
@@ -56,8 +57,8 @@ def test_types_that_cannot_be_sent(fields, message):
     assert isinstance(raised.value, TypeError)
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
+@each(
+    "fields, message",
     [
         ({"execute_at": datetime(2027, 1, 31)}, "execute_at: .* has no time zone; use"),
         ({"execute_at": datetime.max.replace(tzinfo=timezone(-timedelta(hours=1)))}, "execute_at: .* is not between"),

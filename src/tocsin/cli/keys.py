@@ -49,6 +49,22 @@ def create(
     tenant: Annotated[
         list[str] | None, typer.Option(help="Limit the key to this tenant; may be repeated.", show_default="all")
     ] = None,
+    operation: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Limit the key to this operation, such as timers/create, to a group such as 'timers/*', or to read; may be "
+            "repeated.",
+            show_default="all that its role allows",
+        ),
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NETWORK",
+            help="Limit the key to requests from this address or network, such as 10.1.0.0/16; may be repeated.",
+            show_default="everywhere",
+        ),
+    ] = None,
     note: Annotated[str, typer.Option("--note", "--name", help="What the key is for.")] = "",
     expires_in: Annotated[
         str | None,
@@ -72,10 +88,15 @@ def create(
     now_us = time.time_ns() // 1_000
     expires_at = None if expires_in is None else now_us + _lifetime_us(expires_in)
     place = key_place(server, store)
-    limits = tuple(namespace or ()), tuple(tenant or ())
-    request = KeyRequest(Role(role or Role.WRITE), *limits, note, expires_at)
+    limits = {
+        "namespaces": tuple(namespace or ()),
+        "tenants": tuple(tenant or ()),
+        "operations": tuple(operation or ()),
+        "sources": tuple(source or ()),
+    }
+    request = KeyRequest(Role(role or Role.WRITE), name=note, expires_at=expires_at, **limits)
     # Whoever requires keys from now on has to be able to manage them, and the rest, with the first one.
-    made = place.create(request, now_us, admin_if_first=role is None and not any(limits), yes=yes)
+    made = place.create(request, now_us, admin_if_first=role is None and not any(limits.values()), yes=yes)
     if as_json:
         expiry = {} if expires_at is None else {"expiresAt": format_instant(expires_at)}
         output.print_json({"keyId": made["keyId"], "role": made["role"], **expiry, "secret": made["key"]})
@@ -92,19 +113,32 @@ def list_keys(server: NamedServer = NO_SERVER, store: StoreOptions = LOCAL_STORE
     """List the keys, without their secrets."""
     found = key_place(server, store).listed()
     if as_json:
-        fields = ("keyId", "role", "namespaces", "tenants", "createdAt", "expiresAt")
+        fields = (
+            "keyId",
+            "role",
+            "namespaces",
+            "tenants",
+            "operations",
+            "sources",
+            "createdAt",
+            "expiresAt",
+            "lastUsedAt",
+        )
         output.print_json([{**{name: key.get(name) for name in fields}, "note": key["name"]} for key in found])
         return
     output.print_table(
-        ("key", "role", "namespaces", "tenants", "created", "expires", "note"),
+        ("key", "role", "namespaces", "tenants", "operations", "sources", "created", "expires", "last used", "note"),
         [
             (
                 key["keyId"],
                 key["role"],
                 ", ".join(key["namespaces"]) or "all",
                 ", ".join(key["tenants"]) or "all",
+                ", ".join(key.get("operations", ())) or "all",
+                ", ".join(key.get("sources", ())) or "all",
                 key["createdAt"],
                 _expiry(key.get("expiresAt")),
+                key.get("lastUsedAt", ""),
                 key["name"],
             )
             for key in found
@@ -198,6 +232,8 @@ class _OnServer:
             name=request.name or None,
             namespaces=list(request.namespaces) or None,
             tenants=list(request.tenants) or None,
+            operations=list(request.operations) or None,
+            sources=list(request.sources) or None,
             expiresAt=None if request.expires_at is None else format_instant(request.expires_at),
         )
         return {"role": request.role.value, **self._post("create", body)}
@@ -239,9 +275,10 @@ class _InStore:
         from tocsin.model.access import Role
         from tocsin.model.errors import InvalidInput, TooManyKeys
         from tocsin.server.first_key import touched_by_first_key
+        from tocsin.web.api.scopes import OPERATION_NAMES
 
         try:
-            made, secret = make(request, now_us)
+            made, secret = make(request, now_us, OPERATION_NAMES)
         except InvalidInput as error:
             raise WrongUsage(str(error)) from None
 
@@ -269,10 +306,13 @@ class _InStore:
         import msgspec
 
         from tocsin.keys import ApiKeys
-        from tocsin.web.http.administration import keys_answer
+        from tocsin.web.http.administration import KeyList, keys_answer
 
-        found = self._with_store(lambda opened, _: ApiKeys(opened).seen_by(None), create=False)
-        shown: list[dict[str, Any]] = msgspec.to_builtins(keys_answer(found))["keys"]
+        async def read(opened: OpenStore, _: int) -> KeyList:
+            keys = ApiKeys(opened)
+            return keys_answer(await keys.seen_by(None), await keys.uses())
+
+        shown: list[dict[str, Any]] = msgspec.to_builtins(self._with_store(read, create=False))["keys"]
         return shown
 
     def revoke(self, key_id: str) -> None:

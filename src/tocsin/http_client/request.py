@@ -144,7 +144,9 @@ def body_of(invocation: Invocation) -> bytes:
         return _raw(invocation.body)
     try:
         if invocation.items is not None:
-            return _encode(_Batch([_item(each) for each in invocation.items]))
+            # They are sent together, so they fire at the same instant.
+            fired_at = format_instant(invocation.fired_at)
+            return _encode(_Batch([_item(each, fired_at) for each in invocation.items]))
         return _encode(
             _Body(
                 invocation.namespace,
@@ -159,14 +161,14 @@ def body_of(invocation: Invocation) -> bytes:
         raise InvalidRequest(f"the body can't be encoded: {error}") from error
 
 
-def _item(invocation: Invocation) -> _Item:
+def _item(invocation: Invocation, fired_at: str) -> _Item:
     trace = invocation.traceparent
     return _Item(
         invocation.message_id,
         invocation.namespace,
         invocation.timer_id,
         format_instant(invocation.execute_at),
-        format_instant(invocation.fired_at),
+        fired_at,
         invocation.attempt,
         invocation.payload,
         trace if trace is not None and TRACEPARENT.fullmatch(trace) else None,

@@ -16,11 +16,12 @@ from tocsin.inbox.options import InboxOptions
 from tocsin.inbox.reading import RowReader, is_final, reason_of
 from tocsin.model.audit import AuditAction, AuditSource, Detail
 from tocsin.model.condition import Condition
+from tocsin.model.condition import Outcome as Created
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreUnavailable, TocsinError, Unavailable
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.retry import backoff_us
 from tocsin.model.timer import Timer
-from tocsin.ports.audit import Actor, AuditLog
+from tocsin.ports.audit import Actor, AuditExport, AuditLog
 from tocsin.ports.clock import Clock
 from tocsin.ports.inbox import PROBE, Backlog, DueRow, InboxTable, Outcome
 from tocsin.ports.observer import Observer
@@ -43,7 +44,7 @@ class _EngineBusy(Exception):
 
 class Inbox:
     """Drains `table` while this node `acts_for_all`. `clock` is the machine's, by which programs write rows.
-    `fatal` is called with a defect of the loop itself."""
+    `fatal` is called with a defect of the loop itself; `export` gets the timers that are created."""
 
     def __init__(
         self,
@@ -57,9 +58,12 @@ class Inbox:
         observe: Observer,
         acts_for_all: Callable[[], bool],
         fatal: Callable[[BaseException], None],
+        export: AuditExport | None = None,
     ) -> None:
+        self._export = export
         self._table, self._service, self._reader, self._options = table, service, reader, options
         self._clock, self._audit, self._observe = clock, audit, observe
+        self._actor = Actor(None, "", AuditSource.INBOX, options.source)
         self._acts_for_all, self._fatal = acts_for_all, fatal
         self._task: asyncio.Task[None] | None = None
         self._opened = False
@@ -187,7 +191,7 @@ class Inbox:
             "table": options.table,
             "namespaces": list(options.namespaces),
         }
-        await self._audit.write(AuditAction.INBOX_OPENED, Actor(None, "", AuditSource.INBOX), options.source, about)
+        await self._audit.write(AuditAction.INBOX_OPENED, self._actor, options.source, about)
 
     def _fitting(self, rows: list[DueRow], outcome: Outcome) -> list[DueRow]:
         """The first rows, as many as are read together. One that is larger than any request may be is dead, unread."""
@@ -232,6 +236,8 @@ class Inbox:
                 refused.append((row, answer))
             else:
                 outcome.created.append(row.id)
+                if self._export is not None and answer.outcome is Created.CREATED:
+                    self._export.changed("timers/create", self._actor, answer.timer.namespace, [answer.timer.id])
         busy = [error for _, error in refused if isinstance(error, _BUSY)]
         outcome.dead.update((row.id, reason_of(error)) for row, error in refused if is_final(error))
         waiting = [each for each in refused if not is_final(each[1]) and not isinstance(each[1], _BUSY)]

@@ -1,9 +1,11 @@
-"""API keys: roles, and the namespaces and tenants that a key may access."""
+"""API keys: roles, the namespaces and tenants that a key may access, and its operations and sources."""
 
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 from enum import StrEnum
+from functools import lru_cache
 
 import msgspec
 
@@ -11,6 +13,12 @@ import msgspec
 EVERY = "*"
 #: How the id of somebody whom an identity provider knows begins, where that of an API key would stand. No key's does.
 IDENTITY_PREFIX = "oidc-"
+#: Among the operations of a key: all that a key of role read may use.
+READS = "read"
+#: How the name of a group of operations ends, such as `timers/*`.
+GROUP = "/*"
+#: Pairs of limits and what was checked against them whose result is kept: a busy server has few.
+_CHECKED_MAX = 4_096
 
 
 class Role(StrEnum):
@@ -35,6 +43,9 @@ class ApiKey(msgspec.Struct, frozen=True):
     A key without `namespaces` and `tenants` may access all of them. A key with either may access exactly those that it names:
     one limited to namespaces may access no tenant, and vice versa. From `expires_at` on (microseconds; None: never) it is
     refused like a deleted key.
+
+    With `operations`, it may use only those: each is the name of one, such as `timers/create`, the name of a group, such as
+    `timers/*`, or READS. With `sources`, networks in CIDR notation, it counts only in requests from their addresses.
     """
 
     key_id: str
@@ -45,6 +56,8 @@ class ApiKey(msgspec.Struct, frozen=True):
     created_at: int = 0
     note: str = ""
     expires_at: int | None = None
+    operations: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
 
     def expired(self, now_us: int) -> bool:
         """Whether the key has expired."""
@@ -57,6 +70,14 @@ class ApiKey(msgspec.Struct, frozen=True):
         if self.unlimited:
             return True
         return namespace is not None and namespace in self.namespaces
+
+    def permits(self, operation: str, role: Role) -> bool:
+        """Whether the key's operations have this one, which requires the role."""
+        return not self.operations or _permits(self.operations, operation, role)
+
+    def comes_from(self, address: str) -> bool:
+        """Whether the key's sources have this address. A key with sources counts from no address that is not known."""
+        return not self.sources or _comes_from(self.sources, address)
 
     @property
     def unlimited(self) -> bool:
@@ -83,6 +104,27 @@ class ApiKey(msgspec.Struct, frozen=True):
             and set(other.namespaces) <= set(self.namespaces)
             and {tenant.lower() for tenant in other.tenants} <= tenants
         )
+
+
+@lru_cache(_CHECKED_MAX)
+def _permits(operations: tuple[str, ...], operation: str, role: Role) -> bool:
+    return any(
+        each == operation
+        or (each == READS and role is Role.READ)
+        or (each.endswith(GROUP) and operation.startswith(each.removesuffix("*")))
+        for each in operations
+    )
+
+
+@lru_cache(_CHECKED_MAX)
+def _comes_from(sources: tuple[str, ...], address: str) -> bool:
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    # What a socket for both versions of IP calls an IPv4 address.
+    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
+    return any((mapped or parsed) in ipaddress.ip_network(each) for each in sources)
 
 
 class SignIn(msgspec.Struct, frozen=True):

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from tocsin.administration import API_KEYS, api_keys, put_audit, unobserved
+from tocsin.administration import API_KEYS, api_keys, put_audit, put_key_use, unobserved
 from tocsin.keys import ApiKeys, admin_key
-from tocsin.model.access import ApiKey, SignIn
+from tocsin.model.access import IDENTITY_PREFIX, ApiKey, SignIn
 from tocsin.model.audit import AuditAction, AuditEntry, AuditSource, Detail
 from tocsin.model.errors import ConfigError, StoreError
 from tocsin.model.instants import format_instant
+from tocsin.ports.audit import AuditExport
 from tocsin.ports.observer import Observer
 from tocsin.ports.records import Records
 from tocsin.ports.store import Store
@@ -32,6 +33,7 @@ from tocsin.settings import Settings
 from tocsin.settings.sources import read_secret
 from tocsin.sso.identity import Identity
 from tocsin.tasks import end_tasks
+from tocsin.telemetry.audit_export import open_exports
 from tocsin.web.http.access import AuthFailures
 
 if TYPE_CHECKING:
@@ -41,6 +43,9 @@ _log = structlog.get_logger("tocsin.server")
 
 #: Seconds between repeated log lines about an expiring key.
 _NOTICE_INTERVAL_S = 86_400.0
+#: A use of a key is noted unless one was within this time, and noted uses that one refresh stores.
+_USE_INTERVAL_S = 3_600.0
+_USES_STORED_MAX = 50
 
 
 class Keyring:
@@ -74,6 +79,9 @@ class Keyring:
         self._by_id: dict[str, ApiKey] = {}
         self._any_seen = False
         self._noticed_s: dict[str, float] = {}
+        # When the latest use of a key was noted here, by its id, and those of which the store has none yet.
+        self._used_s: dict[str, float] = {}
+        self._unstored: list[str] = []
         # The number of reads begun, and the number of the latest one applied.
         self._begun = 0
         self._known = 0
@@ -89,6 +97,27 @@ class Keyring:
     def lookup(self, hash: str) -> ApiKey | None:
         """The key in force with this hash, or None."""
         return self._in_force(self._keys.get(hash))
+
+    def used(self, key: ApiKey) -> None:
+        """Notes the use of a key, at most once an hour, for `store_uses`."""
+        if key.key_id not in self._used_s and not key.key_id.startswith(IDENTITY_PREFIX):
+            self._used_s[key.key_id] = self._now_s()
+            self._unstored.append(key.key_id)
+
+    async def store_uses(self) -> None:
+        """Stores the uses that were noted; raises the store's errors, and goes on with those the next time."""
+        now_s = self._now_s()
+        for key_id in self._unstored[:_USES_STORED_MAX]:
+            # A key that is gone has no uses any more.
+            if key_id in self._by_id:
+                at = round(self._used_s[key_id] * 1e6)
+                # The one that is stored may be an earlier one of another node, after which an hour ends sooner.
+                self._used_s[key_id] = await put_key_use(self._store, key_id, at, round(_USE_INTERVAL_S * 1e6)) / 1e6
+            del self._unstored[0]
+        waiting = {*self._unstored}
+        for key_id in [each for each, used_s in self._used_s.items() if now_s - used_s >= _USE_INTERVAL_S]:
+            if key_id not in waiting:
+                del self._used_s[key_id]
 
     def by_id(self, key_id: str) -> ApiKey | None:
         """The key in force with this id, or None."""
@@ -173,7 +202,8 @@ class Keyring:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may do what here, and what is recorded about it. `published`: other machines reach this server."""
+    """Who may do what here, and what is recorded about it. `published`: other machines reach this server. `export` gets what
+    is changed of timers, schedules and service calls; None: nothing does."""
 
     store: Store
     keys: Keyring
@@ -181,12 +211,14 @@ class Access:
     failures: AuthFailures
     audit: Audit
     published: bool
+    export: AuditExport | None
 
 
 async def open_access(
     ends: AsyncExitStack, settings: Settings, store: Store, shards: int, node: str, observers: Observers
 ) -> Access:
-    """Reads the keys, and keeps reading them. Raises ConfigError if other machines reach the server and no key exists."""
+    """Reads the keys, and keeps reading them; opens the export of the audit trail. Raises ConfigError if other machines reach
+    the server and no key exists."""
     exposed = [settings.host, *settings.origin_hosts()]
     published = any(not loopback(host) for host in exposed)
     keys = Keyring(
@@ -222,13 +254,18 @@ async def open_access(
     count = observers.metrics.count
     sign_ins = SignIns(store, settings.ui, observers.observe)
     failed = partial(count, "tocsin_audit_write_failures")
-    audit = Audit(store, node, settings.audit_retention_s, failed, observe=observers.observe)
+    export = open_exports(settings.audit_export, node, partial(count, "tocsin_audit_export_dropped"))
+    if export is not None:
+        # After everything that reports to it.
+        ends.push_async_callback(asyncio.to_thread, export.close)
+    audit = Audit(store, node, settings.audit_retention_s, failed, observe=observers.observe, export=export)
     observers.gauges.add(lambda: {"tocsin_api_keys_expiring": keys.expiring})
     refreshing = asyncio.create_task(_keep_current(keys, sign_ins, audit, settings.keys_refresh_s))
     ends.push_async_callback(end_tasks, refreshing)
     return Access(
-        store, keys, sign_ins, AuthFailures(partial(count, "tocsin_authentication_failures")), audit, published
-    )
+        store, keys, sign_ins, AuthFailures(partial(count, "tocsin_authentication_failures")), audit, published,
+        export if settings.audit_export.changes else None,
+    )  # fmt: skip
 
 
 def _open_provider(ends: AsyncExitStack, settings: Settings) -> Provider | None:
@@ -261,12 +298,13 @@ async def _create_admin_key(store: Store, path: Path, node: str) -> None:
 
 
 async def _keep_current(keys: Keyring, sign_ins: SignIns, audit: Audit, interval_s: float) -> None:
-    """Refreshes keys and sign-ins and stores pending audit entries, periodically, until it is cancelled."""
+    """Refreshes keys and sign-ins, stores uses of keys and pending audit entries, periodically, until it is cancelled."""
     while True:
         await asyncio.sleep(interval_s)
         # Concurrently: a read that hangs must not delay the others.
         await asyncio.gather(
             _try_refresh("API key refresh failed", keys.refresh),
+            _try_refresh("API key uses not stored", keys.store_uses),
             _try_refresh("sign-in refresh failed", sign_ins.refresh),
             _try_refresh("audit write failed", audit.refresh),
         )

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
-from tocsin.administration import audit, purge_audit, put_audit, unobserved
-from tocsin.model.audit import AuditAction, AuditEntries, AuditEntry, AuditQuery, Detail
+from tocsin.administration import AUDIT, audit, purge_audit, put_audit, unobserved
+from tocsin.model.audit import AuditAction, AuditEntries, AuditEntry, AuditQuery, AuditSource, Detail
 from tocsin.model.errors import StoreError
 from tocsin.ports.audit import Actor
 from tocsin.ports.observer import Observer
 from tocsin.ports.records import Records
+from tocsin.telemetry.audit_export import Exports
 
 _log = structlog.get_logger("tocsin.audit")
 
@@ -25,10 +26,15 @@ _WAITING_MAX = 1_000
 #: How often entries past their retention are removed, and how many by one statement.
 _PURGE_INTERVAL_S = 3_600.0
 _PURGE_ROWS = 1_000
+#: How far back entries of commands are looked for, whose machines have clocks of their own; and entries of all kinds that one
+#: search reads.
+_COMMANDS_S = 600.0
+_COMMANDS_READ_MAX = 1_000
 
 
 class Audit:
-    """Implements the port AuditLog on the store. `failed` is called for each failed write."""
+    """Implements the port AuditLog on the store. `failed` is called for each failed write; `export` gets a copy of each
+    entry."""
 
     def __init__(
         self,
@@ -38,7 +44,13 @@ class Audit:
         failed: Callable[[], object],
         now_s: Callable[[], float] = time.time,
         observe: Observer = unobserved,
+        export: Exports | None = None,
     ) -> None:
+        #: Whether this node does what one node does for all of them.
+        self.acts_for_all: Callable[[], bool] = lambda: False
+        self._exported: set[bytes] = set()
+        self._exported_version: int | None = None
+        self._export = export
         self._store = store
         self._node = node
         self._retention_s = retention_s
@@ -63,6 +75,8 @@ class Audit:
             node=self._node,
             details=dict(details or {}),
         )
+        if self._export is not None:
+            self._export.entry(entry, actor.name)
         try:
             async with asyncio.timeout(_WRITE_TIMEOUT_S):
                 await put_audit(self._store, entry)
@@ -78,7 +92,11 @@ class Audit:
         return await audit(self._store, query, self._observe)
 
     async def refresh(self) -> None:
-        """Stores pending entries, and periodically removes entries past their retention; raises the store's errors."""
+        """Stores pending entries, exports those of commands, and periodically removes entries past their retention; raises
+        the store's errors."""
+        if self._export is not None:
+            self._export.announce()
+            await self._export_commands(self._export)
         while self._waiting:
             entry = self._waiting[0]
             # Idempotent: storing an entry twice leaves one.
@@ -93,6 +111,24 @@ class Audit:
             # Otherwise more may be left, which the next refresh removes.
             if len(removed) < _PURGE_ROWS:
                 self._purged_s = self._now_s()
+
+    async def _export_commands(self, export: Exports) -> None:
+        """Exports what commands have written to the store themselves, as the one node that does it. After another one did,
+        those of the last minutes are exported once more."""
+        if not self.acts_for_all():
+            self._exported.clear()
+            self._exported_version = None
+            return
+        version = await self._store.records_version(AUDIT)
+        if version == self._exported_version:
+            return
+        after = round((self._now_s() - _COMMANDS_S) * 1e6)
+        found = await audit(self._store, AuditQuery(after=after, limit=_COMMANDS_READ_MAX), self._observe)
+        made = {entry.entry_id: entry for entry in found.entries if entry.source == AuditSource.CLI}
+        for entry_id in reversed([*made]):
+            if entry_id not in self._exported:
+                export.entry(made[entry_id], "")
+        self._exported, self._exported_version = {*made}, version
 
 
 def new_entry_id() -> bytes:

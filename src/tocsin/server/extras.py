@@ -43,6 +43,8 @@ def require_extras(settings: Settings) -> None:
         require_driver(settings.inbox.url, "inbox.url")
     if settings.tracing.endpoint is not None:
         require_extra("otel", "tracing.endpoint")
+    if settings.audit_export.endpoint is not None:
+        require_extra("otel", "audit_export.endpoint")
 
 
 def require_driver(url: str, setting: str) -> None:

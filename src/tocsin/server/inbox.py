@@ -54,6 +54,7 @@ def start_inbox(parts: NodeParts, engine: Engine, access: Access, rules: InputRu
         observe=parts.observers.observe,
         acts_for_all=engine.supervisor.acts_for_all,
         fatal=parts.on_fatal,
+        export=access.export,
     )
     parts.observers.gauges.add(inbox.gauges)
     parts.ends.push_async_callback(inbox.close)

@@ -70,6 +70,7 @@ from tocsin.web.api.app import Api, ApiMetrics
 from tocsin.web.api.clients import Clients
 from tocsin.web.api.dev import DevApi, DevHandlers
 from tocsin.web.api.mcp.handlers import McpHandlers
+from tocsin.web.api.scopes import OPERATION_NAMES
 from tocsin.web.http.hosts import Hosts, Proxies
 from tocsin.web.http.parts import WebParts
 from tocsin.web.pages import compose as pages
@@ -260,6 +261,7 @@ class Server:
             changes, engine.supervisor.shards.values, self._on_pause, settings.engine.store_timeout_us / 1e6
         )
         ends.push_async_callback(end_tasks, spawn(watch.run(), self._on_fatal))
+        access.audit.acts_for_all = engine.supervisor.acts_for_all
         relay.cluster = engine.cluster
         watching.outages.attach(identity.name, engine)
         keeper.tidies = engine.supervisor.acts_for_all
@@ -424,6 +426,7 @@ class Server:
             extra=ui,
             more=(mcp,) if self._dev is None else (mcp, DevHandlers(self._dev)),
             traces=tracer,
+            export=access.export,
         )
         if isinstance(mcp, McpHandlers):
             mcp.api = app
@@ -464,6 +467,7 @@ class Server:
             call_statistics=watching.call_statistics,
             agent=self._calls_for_pages,
             api_keys=api_keys,
+            operations=OPERATION_NAMES,
             settings=in_force(settings),
             own_url=self.url if reached else None,
             limits=settings.ui,
@@ -471,6 +475,7 @@ class Server:
             agent_database=agent_database_name(settings),
             clock_mover=self._dev,
             provider=access.keys.provider,
+            export=access.export,
         )
 
     def _clients(self, watching: Observers) -> Clients:

@@ -55,6 +55,7 @@ from tocsin.stores.options import (
     SqliteOptions,
 )
 from tocsin.stores.service_calls.settings import SqlSettings
+from tocsin.telemetry.audit_export import AuditExportOptions
 from tocsin.telemetry.logs import LogOptions
 from tocsin.telemetry.tracing import TracingOptions
 from tocsin.timers.engine.limits import BreakerOptions, EngineLimits
@@ -192,6 +193,7 @@ class Settings:
         topic=Topic.LOGGING,
     )
     tracing: TracingOptions = _part(TracingOptions, Topic.TRACING, "tracing")
+    audit_export: AuditExportOptions = _part(AuditExportOptions, Topic.SECURITY, "audit_export")
     history_retention_us: int = setting(
         RETENTION_DEFAULT_US,
         "How long finished timers stay visible in namespaces created without a `retention` of their own.",

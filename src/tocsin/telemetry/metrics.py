@@ -24,8 +24,14 @@ from tocsin.telemetry.tally import Buckets, Tally
 COUNTERS = (
     Counter(
         "tocsin_authentication_failures",
-        "Requests and sign-ins with an invalid key, by reason: unknown_key, expired_key, malformed.",
+        "Requests and sign-ins with an invalid key, by reason: unknown_key, expired_key, malformed; foreign_source: a valid "
+        "key that is limited to other sources.",
         ("reason",),
+    ),
+    Counter(
+        "tocsin_audit_export_dropped",
+        "Records of the audit export that a destination (file, stdout, otlp) did not take in time.",
+        ("sink",),
     ),
     Counter("tocsin_audit_write_failures", "Audit entries that could not be stored immediately; they are retried."),
 )

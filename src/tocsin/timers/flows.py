@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
 
 from tocsin.administration import delete_flow, put_flow
 from tocsin.model.batch import CallbackBatch
-from tocsin.model.errors import (
-    Conflict,
-    FieldError,
-    FlowNotFound,
-    InvalidInput,
-    NamespaceDeleting,
-    NamespaceNotFound,
-    TooManyFlows,
-    Unavailable,
-)
+from tocsin.model.errors import FieldError, FlowNotFound, InvalidInput, TooManyFlows, Unavailable
 from tocsin.model.flow import FLOWS_MAX, Flow, FlowLimits, FlowRules
-from tocsin.model.namespace import RESERVED_PREFIX
 from tocsin.ports.forward import FlowCounts
 from tocsin.timers.cluster_view import others_alive
-from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.flow_shown import counts
-from tocsin.timers.engine.supervisor import Supervisor
-from tocsin.timers.namespaces import Namespaces, refuse_version, until_known_everywhere
+from tocsin.timers.scoped_records import ScopedRecords
 
-#: Attempts at a change of a rule that others change at the same time.
-_TRIES_MAX = 10
 #: When to repeat a request for a rule whose record is damaged: an operator has to put it again first.
 _DAMAGED_RETRY_AFTER_S = 60.0
 _NO_RULES = FlowRules(())
@@ -39,7 +24,7 @@ _NO_RULES = FlowRules(())
 
 class FlowView(NamedTuple):
     """A rule, and what nodes have of it. `complete`: all living nodes have answered; otherwise it may be more. `unchanged`:
-    `put` has found nothing to change, and written nothing."""
+    a change has found nothing to change, and written nothing."""
 
     flow: Flow
     counts: FlowCounts
@@ -47,19 +32,27 @@ class FlowView(NamedTuple):
     unchanged: bool = False
 
 
-class Flows:
-    """The rules of flows. A change returns when every node that may fire a timer applies it, as `Namespaces.update` does.
-    Every method raises NamespaceNotFound and Unavailable, and those that change something NamespaceDeleting and Conflict."""
+class Flows(ScopedRecords[Flow]):
+    """The rules of flows, by what they match."""
 
-    def __init__(self, context: Context, supervisor: Supervisor, namespaces: Namespaces) -> None:
-        self._context, self._supervisor, self._namespaces = context, supervisor, namespaces
-        # One change at a time on this node, so that changes don't force one another to retry.
-        self._turn = asyncio.Lock()
+    kind, without, not_found = "flow", "its own timers have no flows", FlowNotFound
+
+    def known(self, namespace: str) -> FlowRules:
+        return self._context.flows.get(namespace, _NO_RULES)
+
+    def _name(self, record: Flow) -> str:
+        return record.match
+
+    def _write(self, record: Flow) -> Awaitable[bool]:
+        return put_flow(self._context.store, record)
+
+    def _remove(self, namespace: str, name: str) -> Awaitable[bool]:
+        return delete_flow(self._context.store, namespace, name)
 
     async def get(self, namespace: str, match: str) -> FlowView:
         """The rule with this match. Raises FlowNotFound."""
-        rules = await self._rules(namespace)
-        return (await self._views(namespace, [_found(rules.get(match), namespace, match)]))[0]
+        rules = await self._stored(namespace)
+        return (await self._views(namespace, [self._found(rules.get(match), namespace, match)]))[0]
 
     async def put(
         self,
@@ -76,16 +69,14 @@ class Flows:
         """Creates the rule, or replaces its limits; one that is paused stays so, and its mark of who manages it stays if none
         is given. `per_key` that are ordered require a namespace with one shard. Raises TooManyFlows, InvalidInput, and
         VersionConflict if the rule has not the version that is expected (0: there is none)."""
-        unchanged = False
 
         def change(known: Flow | None) -> Flow:
-            nonlocal unchanged
-            refuse_version(f"flow {match!r}", 0 if known is None else known.version, expected_version)
+            self._refuse_version(match, known, expected_version)
             now = self._context.clock.now_us()
             if per_key is not None and per_key.ordered:
                 self._refuse_shards(namespace)
             if known is None:
-                if len(self._known(namespace)) >= FLOWS_MAX:
+                if len(self.known(namespace)) >= FLOWS_MAX:
                     raise TooManyFlows(
                         f"namespace {namespace!r} has {FLOWS_MAX} rules of flows, the maximum; delete one, or match keys by "
                         "a prefix"
@@ -94,7 +85,7 @@ class Flows:
                     namespace, match, now, now, per_key, total, close_on_retry_after,
                     managed_by=managed_by or None, callback_batch=callback_batch,
                 )  # fmt: skip
-            changed = _changed(
+            return _changed(
                 known,
                 now,
                 created_at=known.created_at or now,
@@ -104,10 +95,8 @@ class Flows:
                 callback_batch=callback_batch,
                 managed_by=known.managed_by if managed_by is msgspec.UNSET else managed_by,
             )
-            unchanged = changed is known
-            return changed
 
-        return (await self._change(namespace, match, change))._replace(unchanged=unchanged)
+        return await self._viewed(*await self._change(namespace, match, change))
 
     async def pause(self, namespace: str, match: str, until_us: int | None = None) -> FlowView:
         """Lets nothing of the rule begin, until an instant if one is given. Raises FlowNotFound."""
@@ -120,32 +109,9 @@ class Flows:
     async def delete(self, namespace: str, match: str, expected_version: int | None = None) -> None:
         """Removes the rule: its keys are subject to the rule with the next longest prefix, or not limited. Raises
         FlowNotFound, and VersionConflict if it has not the version that is expected."""
-        async with self._turn:
-            await self._refresh_to_change(namespace)
-            known = _found(self._known(namespace).get(match), namespace, match)
-            refuse_version(f"flow {match!r}", known.version, expected_version)
-            await self._namespaces.read(delete_flow(self._context.store, namespace, match))
-            await self._namespaces.refresh()
-        await self._apply_everywhere()
+        await self._delete(namespace, match, expected_version)
 
     # ------------------------------------------------------------------ helpers
-
-    def _known(self, namespace: str) -> FlowRules:
-        return self._context.flows.get(namespace, _NO_RULES)
-
-    async def _rules(self, namespace: str) -> FlowRules:
-        """The namespace's rules, as stored."""
-        await self._namespaces.refresh()
-        self._namespaces.get(namespace)
-        return self._known(namespace)
-
-    async def _refresh_to_change(self, namespace: str) -> None:
-        if namespace.startswith(RESERVED_PREFIX):
-            reason = f"begins with {RESERVED_PREFIX!r}, which is reserved for the server: its own timers have no flows"
-            raise InvalidInput(FieldError("namespace", reason))
-        await self._namespaces.refresh()
-        self._namespaces.get(namespace)
-        self._namespaces.refuse_deleting(namespace)
 
     def _refuse_shards(self, namespace: str) -> None:
         """Refuses an ordered rule in a namespace whose timers are in several shards: no node knows all timers of a key."""
@@ -159,7 +125,7 @@ class Flows:
 
     async def _set(self, namespace: str, match: str, *, paused: bool, paused_until: int | None) -> FlowView:
         def change(known: Flow | None) -> Flow:
-            flow = _found(known, namespace, match)
+            flow = self._found(known, namespace, match)
             if flow.limits_nothing:
                 raise Unavailable(
                     f"the stored record of flow {match!r} in namespace {namespace!r} is damaged, so nothing of it begins; "
@@ -168,47 +134,10 @@ class Flows:
                 )
             return _changed(flow, self._context.clock.now_us(), paused=paused, paused_until=paused_until)
 
-        return await self._change(namespace, match, change)
+        return await self._viewed(*await self._change(namespace, match, change))
 
-    async def _change(self, namespace: str, match: str, change: Callable[[Flow | None], Flow]) -> FlowView:
-        async with self._turn:
-            flow = await self._change_stored(namespace, match, change)
-        await self._apply_everywhere()
-        return (await self._views(namespace, [flow]))[0]
-
-    async def _change_stored(self, namespace: str, match: str, change: Callable[[Flow | None], Flow]) -> Flow:
-        """Makes the change to the stored rule, again if others change it at the same time."""
-        store, read = self._context.store, self._namespaces.read
-        for _ in range(_TRIES_MAX):
-            await self._refresh_to_change(namespace)
-            known = self._known(namespace).get(match)
-            changed = change(known)
-            if changed is known:
-                return changed
-            if await read(put_flow(store, changed)):
-                await self._namespaces.refresh()
-                if known is None:
-                    await self._withdraw_orphan(namespace, match)
-                return changed
-        raise Conflict(
-            f"others changed flow {match!r} in namespace {namespace!r} at the same time {_TRIES_MAX} times; try again"
-        )
-
-    async def _withdraw_orphan(self, namespace: str, match: str) -> None:
-        """Removes a rule that was created while its namespace was deleted, whose rules may have been removed before. Raises
-        NamespaceNotFound, NamespaceDeleting then."""
-        try:
-            self._namespaces.get(namespace)
-            self._namespaces.refuse_deleting(namespace)
-        except (NamespaceNotFound, NamespaceDeleting):
-            await self._namespaces.read(delete_flow(self._context.store, namespace, match))
-            raise
-
-    async def _apply_everywhere(self) -> None:
-        """Returns when every node that may fire a timer applies the rules as they are stored (rule 23)."""
-        peers = self._namespaces.peers
-        if peers is not None:
-            await until_known_everywhere(self._context, self._supervisor.membership, peers)
+    async def _viewed(self, flow: Flow, changed: bool) -> FlowView:
+        return (await self._views(flow.namespace, [flow]))[0]._replace(unchanged=not changed)
 
     async def _views(self, namespace: str, flows: Sequence[Flow]) -> list[FlowView]:
         """The rules with what all nodes have of them."""
@@ -225,28 +154,15 @@ class Flows:
 
     async def of_all(self, permits: Callable[[str], bool], most: int) -> tuple[list[FlowView], bool]:
         """The first rules of all namespaces that `permits` names, by namespace and match, and whether more follow."""
-        await self._namespaces.refresh()
-        found: list[FlowView] = []
-        for name in sorted(filter(permits, self._context.flows)):
-            flows = self._known(name).all()
-            room = most - len(found)
-            found += await self._views(name, flows[:room])
-            if len(flows) > room:
-                return found, True
-        return found, False
+        flows, more = await self._first(filter(permits, self._context.flows), most)
+        by_namespace = groupby(flows, key=lambda flow: flow.namespace)
+        return [view for name, group in by_namespace for view in await self._views(name, [*group])], more
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, namespace: str, after: str, limit: int) -> tuple[list[FlowView], bool]:
         """The first rules behind the match `after`, by match, and whether more follow."""
-        flows = (await self._rules(namespace)).all()
-        flows = flows[bisect_right(flows, after, key=lambda flow: flow.match) :]
-        return await self._views(namespace, flows[:limit]), len(flows) > limit
-
-
-def _found(flow: Flow | None, namespace: str, match: str) -> Flow:
-    if flow is None:
-        raise FlowNotFound(f"namespace {namespace!r} has no flow {match!r}; create it with flows/put")
-    return flow
+        flows, more = await self._page(namespace, after, limit)
+        return await self._views(namespace, flows), more
 
 
 def _changed(known: Flow, now_us: int, **fields: Any) -> Flow:

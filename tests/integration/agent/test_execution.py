@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 import msgspec
-import pytest
 from standardwebhooks.webhooks import Webhook
 
 from tests.integration.agent.execution_parts import Arrival, Bench, Service, answer, limited
+from tests.support.cases import each
 from tests.support.ports import free_port
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.limits import CallbackLimits
@@ -114,7 +114,7 @@ async def test_a_given_correlation_header_is_kept_and_an_unsendable_id_is_omitte
         assert (own, none) == (["own"], [])
 
 
-@pytest.mark.parametrize("status", [200, 204, 299])
+@each("status", [200, 204, 299])
 async def test_a_2xx_response_is_a_success(status: int) -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         return answer(status, b"")
@@ -124,7 +124,7 @@ async def test_a_2xx_response_is_a_success(status: int) -> None:
         assert isinstance(ended, ExecutionSucceeded)
 
 
-@pytest.mark.parametrize("status", [302, 304, 400, 404, 429, 500, 503])
+@each("status", [302, 304, 400, 404, 429, 500, 503])
 async def test_any_other_status_is_a_failure_with_its_response(status: int) -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         return answer(status, b"" if status == 304 else b"sorry", "x-why: because")
@@ -151,8 +151,8 @@ async def test_a_late_response_is_a_timeout() -> None:
         assert ended.error_meta.latency_ms >= 50
 
 
-@pytest.mark.parametrize(
-    ("url", "spec", "kind"),
+@each(
+    "url, spec, kind",
     [
         ("http://127.0.0.1:{port}/", {}, "CONNECTION_FAILED"),
         ("http://nowhere.invalid/", {}, "NAME_NOT_RESOLVED"),
@@ -202,7 +202,7 @@ async def test_stored_bodies_are_bounded_text() -> None:
         assert service.arrivals[0].body == b"d" * 100
 
 
-@pytest.mark.parametrize(("name", "scheme"), [("x-api-key", ""), ("xsession", "Bearer "), ("x-API_KEYs", "sid=")])
+@each("name, scheme", [("x-api-key", ""), ("xsession", "Bearer "), ("x-API_KEYs", "sid=")])
 async def test_no_secret_is_stored(name: str, scheme: str) -> None:
     secret = "uN3/qL0c+Zx7Rk1vTf92aBhw"
 

@@ -46,6 +46,9 @@ class Keys:
     def expired(self, hash: str) -> bool:
         return False
 
+    def used(self, key: ApiKey) -> None:
+        pass
+
     def identify(self, token: str) -> ApiKey | None:
         return None
 

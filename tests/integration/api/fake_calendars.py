@@ -36,7 +36,7 @@ class FakeCalendars(StoredCalendars):
         self,
         wanted: Calendar,
         managed_by: str | msgspec.UnsetType | None = msgspec.UNSET,
-        expected_version: int | msgspec.UnsetType = msgspec.UNSET,
+        expected_version: int | None = None,
     ) -> tuple[Calendar, bool]:
         self._refuse(wanted.namespace)
         stored = msgspec.structs.replace(
@@ -45,9 +45,7 @@ class FakeCalendars(StoredCalendars):
         self._known_calendars[wanted.namespace, wanted.name] = stored
         return stored, True
 
-    async def delete(
-        self, namespace: str, name: str, expected_version: int | msgspec.UnsetType = msgspec.UNSET
-    ) -> None:
+    async def delete(self, namespace: str, name: str, expected_version: int | None = None) -> None:
         await self.get(namespace, name)
         del self._known_calendars[namespace, name]
 

@@ -21,14 +21,14 @@ class FakeFlows(Flows):
         self._check = check
         self._known_flows: dict[tuple[str, str], Flow] = {}
 
-    def _found(self, namespace: str, match: str) -> Flow:
+    def _get(self, namespace: str, match: str) -> Flow:
         self._check(namespace)
         if (namespace, match) not in self._known_flows:
             raise FlowNotFound(f"namespace {namespace!r} has no flow {match!r}")
         return self._known_flows[namespace, match]
 
     async def get(self, namespace: str, match: str) -> FlowView:
-        return FlowView(self._found(namespace, match), FlowCounts(0, 0), True)
+        return FlowView(self._get(namespace, match), FlowCounts(0, 0), True)
 
     async def put(
         self,
@@ -54,7 +54,7 @@ class FakeFlows(Flows):
         return await self.get(namespace, match)
 
     async def delete(self, namespace: str, match: str, expected_version: int | None = None) -> None:
-        self._found(namespace, match)
+        self._get(namespace, match)
         del self._known_flows[namespace, match]
 
     async def list(self, namespace: str, after: str, limit: int) -> Any:

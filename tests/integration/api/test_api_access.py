@@ -9,6 +9,7 @@ import pytest
 from api_server import Keys, Served, make_api
 from fake_agent import FakeAgent
 from fake_timers import FakeTimerService
+from tests.support.cases import each
 
 from tocsin.cluster.wire import RelayedRequest
 from tocsin.model.access import ApiKey, Role
@@ -50,8 +51,8 @@ ALL_CALLS = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "body"), ALL_CALLS)
-@pytest.mark.parametrize("header", [None, "Bearer wrong", "Bearer", "Basic dTpw", "Bearer \xe9", "gibberish"])
+@each("method, path, body", ALL_CALLS)
+@each("header", [None, "Bearer wrong", "Bearer", "Basic dTpw", "Bearer \xe9", "gibberish"])
 def test_requests_without_a_valid_key_have_no_effect(
     server: Served, method: str, path: str, body: object, header: str | None
 ) -> None:
@@ -63,7 +64,7 @@ def test_requests_without_a_valid_key_have_no_effect(
     assert server.service.timers == {}
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json", "/api/v1/openapi.json"])
+@each("path", ["/healthz", "/readyz", "/openapi.json", "/api/v1/openapi.json"])
 def test_health_and_the_description_are_open(server: Served, path: str) -> None:
     assert server.client.get(path).status_code == 200
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from api_server import Served
+from tests.support.cases import each
 
 TIMER: dict[str, Any] = {"namespace": "default", "id": "t1", "delay": "1h", "callbackUrl": "https://a.example/x"}
 JSON = {"content-type": "application/json"}
@@ -134,10 +135,9 @@ BAD_TIMERS: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("sent", "path", "words"), BAD_TIMERS, ids=[f"{n}-{bad[1]}"[:40] for n, bad in enumerate(BAD_TIMERS)]
-)
+@each("sent, path, words", BAD_TIMERS)
 def test_bad_timer_is_refused_by_field(server: Served, sent: dict[str, Any], path: str, words: str) -> None:
+    server.service.clear()
     problem = assert_problem(server.post("timers/create", sent), 400, "INVALID_INPUT")
     assert [bad["path"] for bad in problem["errors"]] == [path]
     assert words in problem["errors"][0]["reason"]
@@ -179,8 +179,8 @@ def test_all_bad_fields_are_named_at_once(server: Served) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("call", "sent", "path"),
+@each(
+    "call, sent, path",
     [
         ("timers/get", {"namespace": "default", "id": "x", "timerId": "y"}, "timerId"),
         ("timers/get", {"namespace": "default", "id": "x" * 256}, "id"),
@@ -217,8 +217,8 @@ def test_bad_fields_of_other_operations_are_named(server: Served, call: str, sen
     assert [bad["path"] for bad in problem["errors"]] == [path]
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
+@each(
+    "body, words",
     [
         (b"", "ends too early"),
         (b"{", "ends too early"),
@@ -232,7 +232,7 @@ def test_bad_fields_of_other_operations_are_named(server: Served, call: str, sen
         (b'{"timers":' + b"[" * 50_000 + b"]" * 50_000 + b"}", ""),
     ],
 )
-@pytest.mark.parametrize("call", ["timers/create", "timers/batch/create"])
+@each("call", ["timers/create", "timers/batch/create"])
 def test_bodies_that_are_not_json_are_refused(server: Served, call: str, body: bytes, words: str) -> None:
     answer = server.client.post(f"/api/v1/{call}", content=body, headers=JSON)
     assert answer.status_code == 400
@@ -241,14 +241,14 @@ def test_bodies_that_are_not_json_are_refused(server: Served, call: str, body: b
     assert server.service.timers == {}
 
 
-@pytest.mark.parametrize("body", [b"[]", b"null", b'"x"', b"3"])
+@each("body", [b"[]", b"null", b'"x"', b"3"])
 def test_bodies_that_are_not_objects_are_refused(server: Served, body: bytes) -> None:
     problem = assert_problem(server.client.post("/api/v1/timers/get", content=body, headers=JSON), 400, "INVALID_INPUT")
     assert problem["detail"].startswith("the body must be an object, not ")
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
+@each(
+    "headers, status",
     [
         ({}, 415),
         ({"content-type": "text/plain"}, 415),
@@ -316,10 +316,11 @@ STRICT = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "body"), STRICT, ids=[path for _, path, _ in STRICT])
+@each("method, path, body", STRICT)
 def test_query_parameters_of_an_operation_with_a_body_are_refused_by_name(
     server: Served, method: str, path: str, body: Any
 ) -> None:
+    server.service.clear()
     answer = server.client.request(method, f"/api/v1/{path}?status=failed&limit=10", json=body)
     problem = assert_problem(answer, 400, "INVALID_INPUT")
     reason = "is not a query parameter here; there are none: send the fields in the body"
@@ -344,7 +345,7 @@ def test_unknown_query_parameters_of_an_operation_without_a_body_are_refused_by_
     assert server.client.request(method, "/api/v1/cluster").status_code == 200
 
 
-@pytest.mark.parametrize(
+@each(
     "path",
     ["/healthz", "/readyz", "/metrics", "/openapi.json", "/api/v1/openapi.json"],
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from api_server import Served
+from tests.support.cases import each
 
 TIMER = {"namespace": "default", "id": "t1", "callbackUrl": "https://a.example/x", "onConflict": "debounce"}
 DEBOUNCED = TIMER | {"delay": "5s", "maxDelay": "1m"}
@@ -17,8 +17,8 @@ def refused(server: Served, timer: dict[str, Any]) -> list[tuple[str, str]]:
     return [(each["path"], each["reason"]) for each in answer.json()["errors"]]
 
 
-@pytest.mark.parametrize(
-    ("fields", "path", "reason"),
+@each(
+    "fields, path, reason",
     [
         ({"executeAt": "2100-01-01T00:00:00Z", "delay": None}, "executeAt", "counts from the latest create"),
         ({"delay": None}, "delay", "fires that long after the latest create"),

@@ -16,6 +16,7 @@ from api_server import Keys, make_api
 from fake_timers import FakeTimerService
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.cases import each
 from uvicorn.server import ServerState
 
 from tocsin.model.access import Role
@@ -275,10 +276,8 @@ def overhead(endless: bytes, begin: bytes, limits: ApiLimits | None = None) -> t
     return asyncio.run(run()), taken, reported
 
 
-@pytest.mark.parametrize("endless", [b"a: b\r\n", b"v"], ids=["trailers", "one trailer"])
-@pytest.mark.parametrize(
-    ("extra", "answers"), [(b"", [431]), (b"authorization: Bearer unknown\r\n", [401])], ids=["a body", "after a 401"]
-)
+@each("endless", [b"a: b\r\n", b"v"])
+@each("extra, answers", [(b"", [431]), (b"authorization: Bearer unknown\r\n", [401])])
 def test_endless_trailers_are_refused(endless: bytes, extra: bytes, answers: list[int]) -> None:
     begin = chunked(extra)[:-2] + b"a: "
     got, taken, _ = overhead(endless, begin)

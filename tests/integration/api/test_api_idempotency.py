@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from api_server import Served
+from tests.support.cases import each
 
 TIMER = {"namespace": "default", "id": "t1", "delay": "1h", "callbackUrl": "https://a.example/x"}
 
@@ -73,8 +74,8 @@ def test_equal_instants_in_other_notation_are_the_same_request(server: Served) -
     assert other.json()["error"] == "IDEMPOTENCY_CONFLICT"
 
 
-@pytest.mark.parametrize(
-    ("header", "field", "path"),
+@each(
+    "header, field, path",
     [
         ("", None, "Idempotency-Key"),
         ('""', None, "Idempotency-Key"),
@@ -123,8 +124,8 @@ def test_a_repeated_create_may_use_the_ids_alias(server: Served) -> None:
     assert (again.status_code, again.headers["idempotency-replayed"], again.json()) == (200, "true", first.json())
 
 
-@pytest.mark.parametrize(
-    ("operation", "sent"),
+@each(
+    "operation, sent",
     [
         ("schedules/trigger", {"namespace": "default", "scheduleId": "s"}),
         (

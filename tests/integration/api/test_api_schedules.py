@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from api_server import Served
+from tests.support.cases import each
 
 from tocsin.model.access import Role
 
@@ -61,8 +61,8 @@ def test_definition_without_options_has_no_optional_fields(server: Served) -> No
     assert not absent & schedule.keys()
 
 
-@pytest.mark.parametrize(
-    ("changed", "fields"),
+@each(
+    "changed, fields",
     [
         ({"cron": "61 * * * *"}, {"cron"}),
         ({"cron": "0 0 * * \u017fUN"}, {"cron"}),
@@ -87,8 +87,8 @@ def test_bad_definition_is_refused_by_the_names_of_its_fields(
     assert bad_fields(server.post("schedules/create", {**SCHEDULE, **changed})) == fields
 
 
-@pytest.mark.parametrize(
-    ("sent", "fields"),
+@each(
+    "sent, fields",
     [
         ({}, {""}),
         ({"cron": "* * * * *", "every": "5m"}, {"every"}),
@@ -115,9 +115,7 @@ def test_too_large_payload_has_a_status_of_its_own(server: Served) -> None:
     assert (answer.status_code, answer.json()["error"]) == (413, "PAYLOAD_TOO_LARGE")
 
 
-@pytest.mark.parametrize(
-    "operation", ["get", "update", "pause", "resume", "trigger", "backfill", "preview", "history", "delete"]
-)
+@each("operation", ["get", "update", "pause", "resume", "trigger", "backfill", "preview", "history", "delete"])
 def test_unknown_schedule_is_not_found(server: Served, operation: str) -> None:
     more = {
         "update": {"jitter": "1s"},
@@ -128,8 +126,8 @@ def test_unknown_schedule_is_not_found(server: Served, operation: str) -> None:
     assert (answer.status_code, answer.json()["error"]) == (404, "SCHEDULE_NOT_FOUND")
 
 
-@pytest.mark.parametrize(
-    ("sent", "instants", "sentence"),
+@each(
+    "sent, instants, sentence",
     [
         (
             # The clocks skip 02:30 on 29 March.
@@ -164,8 +162,8 @@ def test_preview_of_a_schedule_shows_its_own_instants(server: Served) -> None:
     assert preview["instants"][:3] == schedule["nextInstants"]
 
 
-@pytest.mark.parametrize(
-    ("sent", "fields"),
+@each(
+    "sent, fields",
     [
         ({}, {"cron"}),
         ({"cron": "x", "timeZone": "UTC", "count": 101}, {"cron", "count"}),

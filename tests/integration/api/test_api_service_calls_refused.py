@@ -10,6 +10,7 @@ import httpx
 import pytest
 from api_server import Keys, Served
 from test_api_service_calls import CALL, CALL_ID, CALLS, OTHER, SPEC, TENANT
+from tests.support.cases import each
 
 from tocsin.model.access import Role
 from tocsin.model.errors import StoreUnavailable, Unavailable
@@ -94,9 +95,7 @@ BAD_CALLS: list[tuple[Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("sent", "path", "words"), BAD_CALLS, ids=[f"{number}-{bad[1]}" for number, bad in enumerate(BAD_CALLS)]
-)
+@each("sent, path, words", BAD_CALLS)
 def test_bad_call_is_refused_by_field(server: Served, sent: Any, path: str, words: str) -> None:
     found = bad_fields(server.client.post(CALLS, json=sent))
     assert list(found) == [path]
@@ -150,16 +149,14 @@ BAD_QUERIES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("query", "path", "words"), BAD_QUERIES, ids=[f"{number}-{bad[1]}" for number, bad in enumerate(BAD_QUERIES)]
-)
+@each("query, path, words", BAD_QUERIES)
 def test_bad_query_is_refused_by_name(server: Served, query: str, path: str, words: str) -> None:
     found = bad_fields(server.client.get(f"{CALLS}?{query}"))
     assert list(found) == [path]
     assert words in found[path]
 
 
-@pytest.mark.parametrize(("method", "path", "body", "role"), ROUTES)
+@each("method, path, body, role", ROUTES)
 def test_every_route_names_bad_ids(server: Served, method: str, path: str, body: Any, role: Role) -> None:
     found = bad_fields(server.client.request(method, path.replace(TENANT, "acme"), json=body))
     assert list(found) == ["tenantId"]
@@ -170,7 +167,7 @@ def test_every_route_names_bad_ids(server: Served, method: str, path: str, body:
         assert list(found) == ["serviceCallId"]
 
 
-@pytest.mark.parametrize(("method", "path", "body", "role"), [route for route in ROUTES if route[1] != CALLS])
+@each("method, path, body, role", [route for route in ROUTES if route[1] != CALLS])
 def test_every_other_route_takes_no_query(server: Served, method: str, path: str, body: Any, role: Role) -> None:
     found = bad_fields(server.client.request(method, path + "?x=1", json=body))
     assert found == {"x": "is not a query parameter here; there are none"}
@@ -179,8 +176,8 @@ def test_every_other_route_takes_no_query(server: Served, method: str, path: str
 BAD_TAGS = [("x" * 65, "at most 64"), ("a%00", "control"), ("%FF", "not percent-encoded UTF-8")]
 
 
-@pytest.mark.parametrize("method", ["PUT", "DELETE"])
-@pytest.mark.parametrize(("tag", "words"), BAD_TAGS)
+@each("method", ["PUT", "DELETE"])
+@each("tag, words", BAD_TAGS)
 def test_bad_tag_in_the_path(server: Served, method: str, tag: str, words: str) -> None:
     found = bad_fields(server.client.request(method, f"{CALLS}/{CALL_ID}/tags/{tag}"))
     assert list(found) == ["tag"]
@@ -229,7 +226,7 @@ def test_unknown_methods_are_refused(server: Served) -> None:
             assert answer.headers["allow"] == allowed
 
 
-@pytest.mark.parametrize(
+@each(
     "path",
     [
         "/api/v1/tenants",
@@ -261,8 +258,8 @@ def test_an_idempotency_key_in_the_header_is_checked(server: Served, header: str
 # ------------------------------------------------------------------ what isn't there, and what fails
 
 
-@pytest.mark.parametrize(
-    ("fault", "status", "error"),
+@each(
+    "fault, status, error",
     [
         (BusOverloaded("5000 messages wait"), 429, "OVERLOADED"),
         (BusUnavailable("no connection"), 503, "BROKER_UNAVAILABLE"),
@@ -270,7 +267,7 @@ def test_an_idempotency_key_in_the_header_is_checked(server: Served, header: str
         (Unavailable("the responder failed"), 503, "SHARD_UNAVAILABLE"),
     ],
 )
-@pytest.mark.parametrize(("method", "path", "body"), COMMANDS)
+@each("method, path, body", COMMANDS)
 def test_a_command_without_reply_is_unavailable(
     server: Served, method: str, path: str, body: Any, fault: Exception, status: int, error: str
 ) -> None:
@@ -280,7 +277,7 @@ def test_a_command_without_reply_is_unavailable(
     assert answer.headers["retry-after"] == "1"
 
 
-@pytest.mark.parametrize(("method", "path", "body"), READS)
+@each("method, path, body", READS)
 def test_an_unavailable_store_is_reported(server: Served, method: str, path: str, body: Any) -> None:
     server.agent.fault = StoreUnavailable("secret detail")
     answer = server.client.request(method, path, json=body)
@@ -327,8 +324,8 @@ def statuses(server: Served, headers: dict[str, str]) -> list[int]:
 DONE = [202, 200, 200, 200, 204, 204, 204]
 
 
-@pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer wrong"}])
-@pytest.mark.parametrize(("method", "path", "body", "role"), ROUTES)
+@each("headers", [{}, {"authorization": "Bearer wrong"}])
+@each("method, path, body, role", ROUTES)
 def test_requests_without_a_valid_key_have_no_effect(
     guarded: Served, method: str, path: str, body: Any, role: Role, headers: dict[str, str]
 ) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from api_server import Served
+from tests.support.cases import each
 
 TIMER = {
     "namespace": "default",
@@ -68,8 +68,8 @@ def test_payload_is_stored_byte_for_byte(server: Served) -> None:
     assert bytes(server.service.timers["default", "p"].payload) == b'{"n": 1.0e2,  "n": 7}'
 
 
-@pytest.mark.parametrize(
-    ("header", "kept"),
+@each(
+    "header, kept",
     [
         ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", True),
         ("00-00000000000000000000000000000000-00f067aa0ba902b7-01", False),

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.integration.cli.conftest import answer
+from tests.support.cases import each
 from tocsin.administration import api_keys
 from tocsin.build_info import versions_text
 from tocsin.model.access import Role, hash_key
@@ -76,7 +77,7 @@ class TestKeys:
         assert (revoked.code, "is revoked, but the audit entry" in revoked.err) == (1, True)
         assert stored_keys(tmp_path / "d") == []
 
-    @pytest.mark.parametrize(
+    @each(
         "arguments",
         [
             ["--expires-in", "0s"],

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
+from tests.support.cases import each
 from tests.support.patience import PATIENCE_S
 from tocsin.cli.receiver import ReceiverResponse
 
@@ -60,8 +59,8 @@ def test_preview_shows_what_the_clocks_show(cli):
     assert len(cli("schedules", "preview", "seen", "--count", "4", "--json").json()["instants"]) == 4
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "text"),
+@each(
+    "arguments, code, text",
     [
         (("create", "x", "http://127.0.0.1:9/"), 2, "give exactly one of --cron"),
         (("create", "x", "http://127.0.0.1:9/", "--cron", "@daily", "--every", "5m"), 2, "--cron and --every conflict"),

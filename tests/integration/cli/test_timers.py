@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tests.integration.cli.conftest import answer, problem
+from tests.support.cases import each
 from tocsin.cli.receiver import ReceiverResponse
 
 HOOK = "http://hook.example/x"
@@ -107,8 +108,8 @@ class TestCreate:
         assert tocsin("timers", "create", HOOK, "--in", "1s").code == 0
         assert scripted.received[-1].headers["authorization"] == "Bearer tk_1_x"
 
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
+    @each(
+        "arguments, message",
         [
             ([HOOK], "--in"),
             ([HOOK, "--in", "1s", "--at", "2027-01-01T00:00:00Z"], "exactly one of --in"),

@@ -189,11 +189,14 @@ async def test_a_relayed_request_carries_the_client_address_but_not_the_key(
         for server in (one, two):
             # If keys are required, addresses of this machine are called only on demand.
             server.env["TOCSIN_EGRESS_ALLOW_PRIVATE"] = "true"
+            server.env["TOCSIN_TRUSTED_PROXIES"] = "127.0.0.1"
         async with running(one, two):
             await until_led_by(two, "one")
             store = open_store(load_settings({"store": postgresql_url}))
             await store.open(16)
             await put_api_key(store, ApiKey("1", hash_key(secret), Role.WRITE, tenants=(tenant,)))
+            limited = ApiKey("2", hash_key("limited"), Role.WRITE, operations=("calls/list",), sources=("10.0.0.0/8",))
+            await put_api_key(store, limited)
             await store.close()
             proxy.when(secret.encode(), lambda: seen.append(True))
             client = Client(two.address, {"authorization": f"Bearer {secret}"})
@@ -208,6 +211,11 @@ async def test_a_relayed_request_carries_the_client_address_but_not_the_key(
             client = Client(two.address, {"authorization": "Bearer another"})
             assert (await client.post(path, CALL))[0] == 401
             client.close()
+            # Limits of a key are checked by the node that serves the request, which knows the client's address.
+            for address, statuses in (("10.1.2.3", (200, 403)), ("203.0.113.9", (403, 403))):
+                client = Client(two.address, {"authorization": "Bearer limited", "x-forwarded-for": address})
+                assert ((await client.get(path))[0], (await client.post(path, CALL))[0]) == statuses
+                client.close()
     assert seen == []
 
 

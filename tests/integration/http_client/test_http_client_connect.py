@@ -13,6 +13,7 @@ import pytest
 import trustme
 from callback_receivers import OK, Peer, keep_answering
 from name_servers import Names
+from tests.support.cases import each
 from tests.support.needs import lacking
 
 from tocsin.http_client.egress import EgressPolicy
@@ -150,7 +151,7 @@ async def _answer_once(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 # -- what is forbidden
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "2130706433", "[::ffff:127.0.0.1]", "hooks.example"])
+@each("host", ["127.0.0.1", "127.1", "2130706433", "[::ffff:127.0.0.1]", "hooks.example"])
 async def test_private_addresses_are_refused_at_the_connection(host: str, receive: Any, client_with: Any) -> None:
     receiver = await receive(keep_answering)
     client = client_with(egress=EgressPolicy(), lookup=Names(hooks_example=["127.0.0.1", "::1"]))

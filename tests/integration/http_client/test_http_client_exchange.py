@@ -8,8 +8,8 @@ import time
 from typing import Any
 
 import msgspec
-import pytest
 from callback_receivers import OK, Peer, an_invocation, answer_with, keep_answering
+from tests.support.cases import each
 
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.model.answer import NoResponse, Response
@@ -66,7 +66,7 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@each("name", ANSWERS)
 async def test_responses_that_keep_the_connection_open(name: str, receive: Any, client: Any) -> None:
     pieces, expected = ANSWERS[name]
     receiver = await receive(answer_with(*pieces))
@@ -84,7 +84,7 @@ CLOSING = {
 }
 
 
-@pytest.mark.parametrize("name", CLOSING)
+@each("name", CLOSING)
 async def test_responses_that_close_the_connection(name: str, receive: Any, client: Any) -> None:
     answer, expected = CLOSING[name]
     receiver = await receive(answer_with(answer))
@@ -98,7 +98,7 @@ async def test_a_body_that_ends_with_the_connection(receive: Any, client: Any) -
     assert (await client.call(receiver.url)).outcome == Response(200, b"abc")
 
 
-@pytest.mark.parametrize("length", [b"content-length: 5\r\n", b"transfer-encoding: chunked\r\n", b""])
+@each("length", [b"content-length: 5\r\n", b"transfer-encoding: chunked\r\n", b""])
 async def test_head_has_no_body(length: bytes, receive: Any, client: Any) -> None:
     receiver = await receive(answer_with(b"HTTP/1.1 200 OK\r\n" + length + b"\r\n"))
     for _ in range(2):
@@ -138,7 +138,7 @@ NONSENSE = {
 }
 
 
-@pytest.mark.parametrize("name", NONSENSE)
+@each("name", NONSENSE)
 async def test_invalid_responses_are_reported(name: str, receive: Any, client: Any) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
@@ -152,9 +152,7 @@ async def test_invalid_responses_are_reported(name: str, receive: Any, client: A
     await receiver.closed.wait()
 
 
-@pytest.mark.parametrize(
-    "sent", [b"", b"H", b"HTTP/1.1 20", OK[:-20], OK[:-1], CHUNKED + b"5\r\nab"], ids=lambda sent: str(len(sent))
-)
+@each("sent", [b"", b"H", b"HTTP/1.1 20", OK[:-20], OK[:-1], CHUNKED + b"5\r\nab"])
 async def test_connection_closed_during_the_response(sent: bytes, receive: Any, client: Any) -> None:
     receiver = await receive(answer_with(sent, close=True))
     exchange = await client.call(receiver.url)
@@ -174,8 +172,8 @@ async def test_closed_right_after_accepting(receive: Any, client: Any) -> None:
     assert outcome.code == "CONNECTION_CLOSED"
 
 
-@pytest.mark.parametrize("status", [200, 500])
-@pytest.mark.parametrize("framing", [b"content-length: 104857600", b"x: y"])
+@each("status", [200, 500])
+@each("framing", [b"content-length: 104857600", b"x: y"])
 async def test_a_huge_body_is_not_read(status: int, framing: bytes, receive: Any, client: Any) -> None:
     sent_bytes = 0
 
@@ -266,7 +264,7 @@ async def test_destinations(client_with: Any) -> None:
     assert destination("nonsense") == "invalid:"
 
 
-@pytest.mark.parametrize(("items", "bytes_read"), [(1, 8), (3, 24), (4, 30), (100, 30)])
+@each("items, bytes_read", [(1, 8), (3, 24), (4, 30), (100, 30)])
 async def test_the_response_to_a_batch_may_be_longer(
     items: int, bytes_read: int, receive: Any, client_with: Any
 ) -> None:

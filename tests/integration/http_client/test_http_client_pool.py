@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
 from callback_receivers import OK, Peer, an_invocation, answer_with, closing_at_the_second, keep_answering
+from tests.support.cases import each
 
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.model.answer import NoResponse, Response
@@ -82,7 +82,7 @@ async def test_the_receiver_closes_an_idle_connection(receive: Any, client: Any)
     assert (receiver.connections, len(receiver.requests)) == (5, 5)
 
 
-@pytest.mark.parametrize("parting", [b"", TIMEOUT_408])
+@each("parting", [b"", TIMEOUT_408])
 async def test_a_request_on_a_reused_connection_that_closes_is_replayed(
     parting: bytes, receive: Any, client: Any
 ) -> None:
@@ -204,7 +204,7 @@ async def test_more_calls_than_connections_wait_their_turn(receive: Any, client_
     assert receiver.connections == 3
 
 
-@pytest.mark.parametrize("script", [keep_answering, answer_with(OK, close=True)])
+@each("script", [keep_answering, answer_with(OK, close=True)])
 async def test_destinations_take_turns_at_the_limit(script: Any, receive: Any, client_with: Any) -> None:
     client = client_with(limits=CallbackLimits(connections_max=2))
     receivers = [await receive(script) for _ in range(5)]

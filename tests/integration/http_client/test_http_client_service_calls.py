@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
 from callback_receivers import OK, Peer, answer_with, closing_at_the_second, keep_answering, send
+from tests.support.cases import each
 
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.limits import CallbackLimits
@@ -18,7 +18,7 @@ TIMEOUT_408 = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-len
 TOOK = Reply(200, (("content-length", "11"),), b'{"ok":true}', False)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@each("method", METHODS)
 async def test_every_method(method: str, receive: Any, client: Any) -> None:
     async def script(peer: Peer) -> None:
         while request := await peer.request():
@@ -75,7 +75,7 @@ async def test_headers_are_bounded_in_bytes(receive: Any, client: Any) -> None:
     assert outcome.code == "BAD_RESPONSE"
 
 
-@pytest.mark.parametrize("framing", [b"content-length: 104857600", b"x: y"])
+@each("framing", [b"content-length: 104857600", b"x: y"])
 async def test_a_huge_body_is_cut_and_not_read(framing: bytes, receive: Any, client: Any) -> None:
     sent_bytes = 0
 
@@ -109,8 +109,8 @@ async def test_redirects_are_reported_as_responses(receive: Any, client: Any) ->
 # -- never sent twice
 
 
-@pytest.mark.parametrize("parting", [b"", TIMEOUT_408])
-@pytest.mark.parametrize("method", ["PUT", "DELETE", "GET", "OPTIONS"])
+@each("parting", [b"", TIMEOUT_408])
+@each("method", ["PUT", "DELETE", "GET", "OPTIONS"])
 async def test_an_idempotent_request_is_replayed_on_a_fresh_connection(
     method: str, parting: bytes, receive: Any, client: Any
 ) -> None:
@@ -120,7 +120,7 @@ async def test_an_idempotent_request_is_replayed_on_a_fresh_connection(
     assert (receiver.connections, len(receiver.requests)) == (2, 3)
 
 
-@pytest.mark.parametrize("method", ["POST", "PATCH"])
+@each("method", ["POST", "PATCH"])
 async def test_a_request_that_is_not_idempotent_is_not_replayed(method: str, receive: Any, client: Any) -> None:
     receiver = await receive(closing_at_the_second(b""))
     assert (await send(client, receiver.url, method)).outcome == TOOK

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
 import pytest_asyncio
 
+from tests.support.cluster import until
 from tests.support.identity_provider import CLIENT_SECRET, PROGRAM_SECRET, identity_provider, sign_in
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port
@@ -26,6 +29,7 @@ class Place(NamedTuple):
 
     url: str
     issuer: str
+    export: Path
 
     @property
     def callback(self) -> str:
@@ -44,9 +48,11 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place
             f'[oidc]\nissuer = "{issuer}"\nclient_id = "tocsin"\nclient_secret_file = "{secret}"\naudience = "{AUDIENCE}"\n'
             'grants = ["ops=admin", "sales=read:orders,bills"]\n'
         )
-        server = ServerProcess(folder / "data", "--no-agent", "--port", str(port), "--config", str(config))
+        export = folder / "audit.jsonl"
+        env = {"TOCSIN_AUDIT_EXPORT_FILE": str(export)}
+        server = ServerProcess(folder / "data", "--no-agent", "--port", str(port), "--config", str(config), env=env)
         await server.start()
-        yield Place(url, issuer)
+        yield Place(url, issuer, export)
         assert await server.stop() == 0
 
 
@@ -93,6 +99,17 @@ async def test_somebody_signs_in_sees_what_their_group_may_and_signs_out(place: 
     async with browser() as copy:
         copy.cookies.update(kept)
         assert (await copy.get(f"{place.url}/keys")).status_code == 303
+
+    def exported() -> list[dict[str, Any]]:
+        lines = map(json.loads, place.export.read_text().splitlines() if place.export.exists() else ())
+        return [line for line in lines if line["name"] == "anna@example.com"]
+
+    async def both() -> bool:
+        return len(exported()) == 2
+
+    await until(both)
+    assert [each["action"] for each in exported()] == ["sign_in", "sign_out"]
+    assert all(each["keyId"].startswith("oidc-") for each in exported())
 
 
 async def test_a_group_limits_to_its_namespaces(place: Place) -> None:
@@ -160,3 +177,17 @@ async def test_a_program_brings_an_access_token(place: Place) -> None:
             headers = {"authorization": f"Bearer {sent}"}
             listed = await program.post(f"{place.url}/api/v1/keys/list", json={}, headers=headers)
             assert listed.status_code == status, listed.text
+        headers = {"authorization": f"Bearer {token}"}
+        created = await program.post(
+            f"{place.url}/api/v1/namespaces/create", json={"name": "of-a-program"}, headers=headers
+        )
+        assert created.status_code == 200, created.text
+
+    async def exported() -> bool:
+        lines = map(json.loads, place.export.read_text().splitlines())
+        return any(
+            line.get("subject") == "of-a-program" and line["keyId"].startswith("oidc-") and line["name"] == "ops"
+            for line in lines
+        )
+
+    await until(exported)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.support.cases import each
 from tests.support.cassandra import CassandraServer
 from tests.support.completions import Noted
 from tests.support.patience import PATIENCE_S
@@ -71,8 +72,8 @@ async def _refused(url: str, *, create: bool = True, **options: Any) -> ConfigEr
 # -- addresses
 
 
-@pytest.mark.parametrize(
-    ("url", "named"),
+@each(
+    "url, named",
     [
         ("cassandra://host", "names no keyspace"),
         ("cassandra://host/Upper", "names no keyspace"),

@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 from pymongo import MongoClient as Driver
 
+from tests.support.cases import each
 from tests.support.mongodb import MongoServer
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy
@@ -177,8 +178,8 @@ async def test_a_timer_that_does_not_fit_is_refused_and_the_next_batch_is_writte
 # -- errors at the start
 
 
-@pytest.mark.parametrize(
-    ("url", "message"),
+@each(
+    "url, message",
     [
         ("mongodb://host/timers?w=1", "w=majority"),
         ("mongodb://host/timers?journal=false", "a crash could undo"),

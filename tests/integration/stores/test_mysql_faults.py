@@ -77,10 +77,6 @@ async def until_waiting_for_table(other: Connection, count: int = 1) -> None:
     )
 
 
-async def until_gone(other: Connection, thread_id: int) -> None:
-    await until(other, b"SELECT COUNT(*) = 0 FROM information_schema.processlist WHERE id = %d" % thread_id)
-
-
 async def until_noticed(connection: Connection) -> None:
     """Returns when a session knows that the server ended it."""
     async with asyncio.timeout(PATIENCE_S):

@@ -144,7 +144,7 @@ async def test_trim_of_runs_reads_those_of_one_timer(session: Any) -> None:
     ]
 
 
-@pytest.mark.parametrize("number, table", enumerate(["failures", "runs", "history"]))
+@pytest.mark.parametrize("number, table", list(enumerate(["failures", "runs", "history"])))
 async def test_what_is_left_of_timers_is_found_along_a_key(session: Any, number: int, table: str) -> None:
     found = scans(await plan(session, numbered(forget(DIALECT, 1, [b""])[number].sql)))
     # In a table that has no rows, all indexes are alike.

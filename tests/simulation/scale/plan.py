@@ -152,14 +152,6 @@ class Plan:
                 owned.update(node.owned)
         return set(range(self.total_shards)) - owned
 
-    async def until_all_owned(self, most_s: float = 120.0) -> float:
-        """Waits until each shard has an owner; returns how long that took, in seconds."""
-        began_s = self.loop.time()
-        while self.without_owner():
-            assert self.loop.time() < began_s + most_s, f"{len(self.without_owner())} shards have no owner"
-            await asyncio.sleep(_LOOK_S)
-        return self.loop.time() - began_s
-
     async def until_settled(self) -> None:
         """Waits until each shard has an owner, and none has changed hands for a while."""
         former: list[frozenset[int]] = []

@@ -1370,6 +1370,17 @@ export interface CreateKey {
   readonly tenants?: readonly string[] | undefined;
   /** When the key expires; without it, never. */
   readonly expiresAt?: InstantLike | undefined;
+  /**
+   * Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+   * service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read
+   * may use.
+   */
+  readonly operations?: readonly string[] | undefined;
+  /**
+   * Limits the key to requests from these addresses and networks. The client's address counts, which behind a
+   * proxy the setting `trusted_proxies` finds.
+   */
+  readonly sources?: readonly string[] | undefined;
 }
 
 /** The key to revoke. */
@@ -2648,6 +2659,19 @@ export interface CreatedKey {
   key: string;
   /** When the key expires; absent: never. */
   expiresAt?: Instant;
+  /**
+   * Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+   * service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read
+   * may use.
+   */
+  operations?: string[];
+  /**
+   * Limits the key to requests from these addresses and networks. The client's address counts, which behind a
+   * proxy the setting `trusted_proxies` finds.
+   */
+  sources?: string[];
+  /** When the key was used last, accurate to an hour; absent: it was not used yet. */
+  lastUsedAt?: string;
 }
 
 /** The API keys within the scope of the caller's key, oldest first, including expired ones. */
@@ -2671,6 +2695,19 @@ export interface ShownKey {
   createdAt: Instant;
   /** When the key expires; absent: never. */
   expiresAt?: Instant;
+  /**
+   * Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+   * service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read
+   * may use.
+   */
+  operations?: string[];
+  /**
+   * Limits the key to requests from these addresses and networks. The client's address counts, which behind a
+   * proxy the setting `trusted_proxies` finds.
+   */
+  sources?: string[];
+  /** When the key was used last, accurate to an hour; absent: it was not used yet. */
+  lastUsedAt?: string;
 }
 
 /** A page of the audit trail, newest first. */

@@ -345,7 +345,8 @@ class Admission:
         deferred = self._deferred.get(shard)
         if deferred is None:
             deferred = self._deferred[shard] = Deferred()
-        queue = place.queues[shard, namespace] = Queue(shard, namespace, place, deferred)
+        queue = Queue(shard, namespace, place, deferred)
+        place.line_up((shard, namespace), queue)
         deferred.queues[queue] = None
         if isinstance(place, DestinationPath):
             place.destination.waiting_paths.setdefault(place)

@@ -5,6 +5,7 @@ Pure, like the window: nothing here waits or reads a clock.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from itertools import starmap
 from operator import attrgetter, itemgetter
@@ -520,16 +521,24 @@ class Assembly:
             if len(chosen) < len(candidates):
                 limit = min(limit, candidates[len(chosen)].row.key)
             for entry in chosen:
-                if entry.row.key < limit and entry.row.key <= window.horizon:
-                    watermark = entry.row.key
+                if entry.row.key >= limit or entry.row.key > window.horizon:
+                    break
+                watermark = entry.row.key
         batch.store.delete_to = watermark
+        needed = window.finished.keys() & (batch.final.keys() | batch.relied_on)
+        waits_since_us = self._boot_us - exact_after_us if window.range_delete else sys.maxsize
+        # They are in memory in the order in which they finished.
+        some_waited = next(iter(window.finished.values())).since_us <= waits_since_us
         for entry in candidates:
             uuid = entry.row.key[1]
             in_range = watermark is not None and entry.row.key <= watermark
-            needed = uuid in batch.final or uuid in batch.relied_on
-            waited = self._boot_us - entry.since_us >= exact_after_us or not window.range_delete
-            if in_range or needed or (waited and len(batch.finished) < len(chosen)):
+            has_room = some_waited and len(batch.finished) < len(chosen)
+            if in_range or uuid in needed or (has_room and entry.since_us <= waits_since_us):
+                needed.discard(uuid)
                 self._take(entry)
+            elif not needed and not has_room:
+                # Behind it nothing is in range: in a burst thousands wait for others.
+                break
 
     def _take(self, entry: Finished) -> None:
         """Adds a finished timer to the batch: the range delete removes it, an upsert replaces it, or its uuid is deleted."""

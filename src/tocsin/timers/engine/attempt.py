@@ -288,9 +288,10 @@ class Attempt:
             return False
         if namespace is not None and namespace.held:
             return False
-        flow_us = self._dispatcher.context.flow_time_us()
-        if any(each.rule.flow.closed_until(now_us) is not None or each.is_closed(flow_us) for each in self._taken):
-            return False
+        if self._taken:
+            flow_us = self._dispatcher.context.flow_time_us()
+            if any(each.rule.flow.closed_until(now_us) is not None or each.is_closed(flow_us) for each in self._taken):
+                return False
         limit = None if row.timer.expire_after_us is None else row.timer.expires_at
         if row.key[0] > now_us or (limit is not None and now_us > limit):
             return False

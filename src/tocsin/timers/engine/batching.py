@@ -89,6 +89,7 @@ class Batch:
         "_began",
         "_bytes",
         "_dispatcher",
+        "_ids",
         "_items",
         "_sending",
         "alone",
@@ -102,6 +103,8 @@ class Batch:
         self._batches, self._dispatcher = batches, dispatcher
         self.key, self.path = key, path
         self._items: list[Item] = []
+        #: Their `webhook-id`s, once it is sent.
+        self._ids: list[str] = []
         self._bytes = 0
         self._began = dispatcher.admission.begin(path, key.namespace)
         #: A probe is the one timer that is tried: it takes no others along.
@@ -180,6 +183,7 @@ class Batch:
 
     def _invoke(self) -> None:
         items = tuple(item.attempt.invocation() for item in self._items)
+        self._ids = [each.message_id for each in items]
         batch = structs.replace(items[0], timer_id="", attempt=0, message_id=self.id, traceparent=None, items=items)
         self.path.destination.caller.invoke(batch, self._answered)
 
@@ -194,7 +198,7 @@ class Batch:
                 item.attempt.not_sent(outcome)
                 item.attempt.free_flow()
         else:
-            ids = [item.attempt.webhook_id for item in self._items]
+            ids = self._ids
             parts = item_responses(outcome, ids) if isinstance(outcome, Response) else {}
             error = None
             for item, webhook_id in zip(self._items, ids, strict=True):

@@ -168,7 +168,8 @@ class CallFlows:
             return None
         queue = state.queues.get(CALLS)
         if queue is None:
-            queue = state.queues[CALLS] = CallQueue(self, state)
+            queue = CallQueue(self, state)
+            state.line_up(CALLS, queue)
         assert isinstance(queue, CallQueue)
         self._places[key] = queue
         self._flows.wake(state)

@@ -76,6 +76,10 @@ class Deferred:
         self.queues: dict[Queue, None] = {}
 
 
+#: The queues of a flow's key that has none. Never written to.
+NO_QUEUES: dict[tuple[object, str], Queue] = {}
+
+
 class Place:
     """Where due rows wait in memory: at their destination, or at their flow's key."""
 
@@ -90,6 +94,12 @@ class Place:
     def reason(self) -> str:
         """The reason for which rows are suspended that find no room here."""
         raise NotImplementedError
+
+    def line_up(self, name: tuple[object, str], queue: Queue) -> None:
+        """Adds a queue behind the others."""
+        if self.queues is NO_QUEUES:
+            self.queues = {}
+        self.queues[name] = queue
 
     @property
     def has_to_ask(self) -> bool:

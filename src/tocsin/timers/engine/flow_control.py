@@ -246,7 +246,7 @@ class FlowControl:
             if gate.granted > 0 and gate.closed_until <= boot_us and self._context.flow_time_us() < gate.granted_until:
                 return True
             if gate is not state:
-                gate.blocked[state] = None
+                gate.block(state)
             self.request(rule)
             return False
         home, accounts = rule.home, rule.accounts
@@ -257,13 +257,13 @@ class FlowControl:
             self._plan(rule, boot_us + _HOME_CHECK_US)
             return False
         if not in_turn and gate is not state and gate.blocked:
-            gate.blocked[state] = None
+            gate.block(state)
             self.wake(gate)
             return False
         if not account.lets(self._own, boot_us):
             self._await(gate, account, boot_us)
             if gate is not state:
-                gate.blocked[state] = None
+                gate.block(state)
             return False
         if not in_turn and rule.blocked:
             rule.blocked[state] = None

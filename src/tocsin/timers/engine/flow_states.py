@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tocsin.model.flow import Flow
-from tocsin.timers.engine.destination import Place
+from tocsin.timers.engine.destination import NO_QUEUES, Place
 from tocsin.timers.engine.flow_accounts import Account, Usage
 from tocsin.timers.engine.flow_home import Home, RuleAccounts, RuleName
 from tocsin.timers.engine.rows import FLOW_REASON
@@ -55,6 +55,10 @@ class RuleState:
         self.ordered = flow.ordered
 
 
+#: What most keys have of others. Never written to, as in `flow_accounts`.
+_NOTHING_BLOCKED: dict[KeyState, None] = {}
+
+
 class KeyState(Place):
     """A key of a rule that has something on this node: attempts in flight, timers that wait, grants, or something that its
     home does not know yet."""
@@ -66,7 +70,7 @@ class KeyState(Place):
 
     def __init__(self, rule: RuleState, key: str, life: int) -> None:
         # What the base class does: this is called for each attempt of a key that has nothing else here.
-        self.queues = {}
+        self.queues = NO_QUEUES
         self.waiting = 0
         self.rule = rule
         self.key = key
@@ -79,7 +83,7 @@ class KeyState(Place):
         #: The key of the namespace's own limits, if it has any and this is not it.
         self.namespace_key: KeyState | None = None
         #: Keys of other rules that wait for this one, in the order of their turns.
-        self.blocked: dict[KeyState, None] = {}
+        self.blocked = _NOTHING_BLOCKED
         # Grants of a home elsewhere, and until when they are valid (boot time).
         self._granted = 0
         self.granted_until = 0
@@ -89,6 +93,12 @@ class KeyState(Place):
         #: Whether there is something to report since the last report; and the number of that, until it is answered.
         self.changed = False
         self.sent = 0
+
+    def block(self, state: KeyState) -> None:
+        """A key of another rule waits for this one, behind those that do so already."""
+        if self.blocked is _NOTHING_BLOCKED:
+            self.blocked = {}
+        self.blocked[state] = None
 
     @property
     def granted(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 
 from tocsin.keys import ApiKeys, make
@@ -98,21 +99,23 @@ class NamespaceHandlers:
 
 
 class KeyHandlers:
-    """Handles create, list and revoke. All of them require a key, even on a server that requires none otherwise: a key
-    created anonymously would remain valid after the server starts to require keys."""
+    """Handles create, list and revoke; `operations` are the names of all to which a key can be limited. All of them require a
+    key, even on a server that requires none otherwise: a key created anonymously would remain valid after the server starts
+    to require keys."""
 
-    def __init__(self, keys: ApiKeys, audit: AuditLog) -> None:
+    def __init__(self, keys: ApiKeys, audit: AuditLog, operations: Collection[str]) -> None:
         self._keys = keys
+        self._operations = operations
         self._audit = audit
 
     @_of_keys("createKey", "/api/v1/keys/create")
     async def create(self, request: ApiRequest, sent: wire.CreateKey) -> wire.CreatedKey:
-        """Only this response shows the key. It can't exceed the key of the request: no other namespaces or tenants, and no
-        later expiry. The request always requires a key, even if the server requires none otherwise; `tocsin keys create`
-        creates the first one. Other nodes accept the new key within `keys_refresh`."""
+        """Only this response shows the key. It can't exceed the key of the request: no other namespaces, tenants, operations
+        or sources, and no later expiry. The request always requires a key, even if the server requires none otherwise;
+        `tocsin keys create` creates the first one. Other nodes accept the new key within `keys_refresh`."""
         caller = _caller(request)
         refuse_key(request.headers)
-        key, secret = make(key_request(sent), request.now_us)
+        key, secret = make(key_request(sent), request.now_us, self._operations)
         require_grant(caller, key)
         await self._keys.add(key, partial(self._record, request))
         request.forbid_storing()
@@ -121,7 +124,7 @@ class KeyHandlers:
     @_of_keys("listKeys", "/api/v1/keys/list", body_optional=True)
     async def list(self, request: ApiRequest, sent: wire.ListKeys) -> wire.KeyList:
         """Lists the keys within the scope of the request's key."""
-        return keys_answer(await self._keys.seen_by(_caller(request)))
+        return keys_answer(await self._keys.seen_by(_caller(request)), await self._keys.uses())
 
     @_of_keys("revokeKey", "/api/v1/keys/revoke", status=204)
     async def revoke(self, request: ApiRequest, sent: wire.RevokeKey) -> None:

@@ -20,13 +20,16 @@ from typing import Any
 import msgspec
 
 from tocsin.keys import ApiKeys
+from tocsin.model.audit import AuditSource
 from tocsin.model.errors import TocsinError
 from tocsin.model.ids import CountedUuid7
+from tocsin.ports.audit import AuditExport
 from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.monitors import Monitors
 from tocsin.timers.schedules import Schedules
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.calendars import CalendarHandlers
+from tocsin.web.api.changes import ChangeReports
 from tocsin.web.api.clients import Clients
 from tocsin.web.api.credentials import CredentialHandlers, SigningKeyHandlers
 from tocsin.web.api.destinations import DestinationHandlers
@@ -37,9 +40,10 @@ from tocsin.web.api.heads import Head, KnownHeads
 from tocsin.web.api.jobs import JobHandlers
 from tocsin.web.api.monitors import MonitorHandlers, PingHandlers
 from tocsin.web.api.operators import OperatorHandlers
-from tocsin.web.api.request import ApiLimits, ApiRequest, AsgiRequest, Content, NotModified
+from tocsin.web.api.request import SOURCE, ApiLimits, ApiRequest, AsgiRequest, Content, NotModified
 from tocsin.web.api.routes import Route, RouteMatch, Routes, read_query
 from tocsin.web.api.schedules import ScheduleHandlers
+from tocsin.web.api.scopes import OPERATION_NAMES
 from tocsin.web.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.web.api.statistics import StatisticsHandlers
 from tocsin.web.api.timers import TimerHandlers
@@ -87,7 +91,8 @@ class Api:
     While `leaving` is set, responses ask clients to close their connections.
     `clients` tracks the connections; None: without a limit of their number.
     `extra` gets requests for other paths: the pages. `more` are handlers of operations that not every server has.
-    `traces` gets the spans of requests that create timers or submit service calls.
+    `traces` gets the spans of requests that create timers or submit service calls; `export` what requests change of timers,
+    schedules and service calls.
     """
 
     def __init__(
@@ -102,6 +107,7 @@ class Api:
         extra: Asgi | None = None,
         more: Sequence[object] = (),
         traces: CreateTraces | None = None,
+        export: AuditExport | None = None,
     ) -> None:
         #: The limits in force.
         self.limits = limits = limits or ApiLimits()
@@ -133,7 +139,7 @@ class Api:
             MonitorHandlers(monitors),
             PingHandlers(monitors, parts.auth_failures),
             DestinationHandlers(service.destinations, parts.rules, audit),
-            KeyHandlers(api_keys, audit),
+            KeyHandlers(api_keys, audit, OPERATION_NAMES),
             AuditHandlers(audit, parts.rules),
             StatisticsHandlers(service, parts.statistics, parts.rules),
             OperatorHandlers(service, metrics.scrape, parts.notices),
@@ -141,7 +147,8 @@ class Api:
         if agent is not None:
             families.append(ServiceCallHandlers(agent, parser, audit, traces))
         families += more
-        self._routes = Routes(families, limits, metrics_open=metrics.open)
+        reports = None if export is None else ChangeReports(export)
+        self._routes = Routes(families, limits, metrics_open=metrics.open, reports=reports)
         #: The routes that `handle` serves, by path; and the heads of earlier requests for them.
         self.direct = self._routes.direct
         self.heads = KnownHeads()
@@ -230,7 +237,13 @@ class Api:
             return await self._relayed(scope, headers, await self._any_body(scope, headers, receive), correlation_id)
         operation, client = route.operation, scope.get("client")
         request = AsgiRequest(
-            headers, correlation_id, client, self.proxies, parameters=found.parameters, path=scope["path"]
+            headers,
+            correlation_id,
+            client,
+            self.proxies,
+            parameters=found.parameters,
+            path=scope["path"],
+            source=scope.get(SOURCE, AuditSource.API),
         )
         self.gate.check_size(scope["headers"], headers)
         request.key = self.gate.admit(route, headers, client, found.parameters, scope)
@@ -292,6 +305,8 @@ class Api:
         # Bytes are an answer that is encoded already.
         answer = result if make is None or isinstance(result, bytes) else make(request, result)
         status, own = route.operation.status, (b"x-correlation-id", request.correlation_id.encode())
+        if route.report is not None:
+            route.report(request, answer)
         if answer is None:
             return Response(status, [own, *request.answer_headers], b"")
         if isinstance(answer, Response):

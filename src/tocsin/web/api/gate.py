@@ -11,7 +11,7 @@ from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiLimits, Client
 from tocsin.web.api.routes import Route
 from tocsin.web.http import access
-from tocsin.web.http.errors import Headers, HeadersTooLarge, NotReady
+from tocsin.web.http.errors import ForeignSource, Headers, HeadersTooLarge, NotReady
 from tocsin.web.http.parts import WebParts
 
 
@@ -53,21 +53,35 @@ class RequestGate:
         if operation.key_required:
             access.require_key(key)
         if key is not None:
+            if key.operations and operation.role is not None:
+                access.require_operation(key, operation.scope, operation.role)
             _check_reach(operation, key, parameters)
         return key
 
     def authenticate(self, headers: Mapping[bytes, bytes], client: Client, scope: Mapping[str, Any]) -> ApiKey | None:
-        """The same without role and scope. `scope` has what the relaying node reports about a relayed request."""
+        """The same without operation, role and reach. `scope` has what the relaying node reports about a relayed request."""
         if (identity := scope.get(access.IDENTITY)) is not None:
             return cast("ApiKey", identity)
         authorization = headers.get(b"authorization")
         key_hash = scope.get(access.KEY_HASH, "")
         failed = partial(self._failed, client, headers) if authorization is not None or key_hash else None
         key = access.authenticate(authorization, self._keys, key_hash, failed)
-        if key is None and not scope.get(access.RELAYED, False):
+        if key is not None:
+            if key.sources:
+                self._check_source(key, client, headers)
+            self._keys.used(key)
+        elif not scope.get(access.RELAYED, False):
             # DNS rebinding: a page of any site could otherwise send requests from its user's browser.
             self._hosts.check_keyless(headers)
         return key
+
+    def _check_source(self, key: ApiKey, client: Client, headers: Mapping[bytes, bytes]) -> None:
+        address = self.address(client, headers)
+        try:
+            access.require_source(key, address)
+        except ForeignSource:
+            self._auth_failures.report(address, "foreign_source", "api", key.key_id)
+            raise
 
     def address(self, client: Client, headers: Mapping[bytes, bytes]) -> str:
         """The client's address; empty if unknown."""

@@ -84,6 +84,14 @@ class Operation:
         return self.path, *self.aliases
 
     @property
+    def scope(self) -> str:
+        """Its name among the operations of a key: its path below the version, such as `timers/create`; `calls/` and what is
+        done of those on service calls, whose paths have ids."""
+        if "/service-calls" in self.path:
+            return "calls/" + self.name.removesuffix("s").removesuffix("ServiceCall")
+        return self.path.removeprefix("/api/v1").removeprefix("/")
+
+    @property
     def of_agent(self) -> bool:
         """Whether the service agent serves it, on whichever node that runs."""
         return self.reach in (Reach.TENANT, Reach.NAMED_TENANT)

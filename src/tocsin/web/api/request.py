@@ -21,6 +21,9 @@ from tocsin.web.http.hosts import Proxies
 #: The other side of a connection: address and port.
 Client = tuple[str, int] | None
 
+#: In the ASGI scope of a request that this server makes in somebody's name: the interface that they use.
+SOURCE = "tocsin.source"
+
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -81,7 +84,7 @@ class ApiRequest(Completion[object]):
     handler would return.
     """
 
-    __slots__ = ("_proxies", "answer_headers", "client", "correlation_id", "headers", "key", "now_us", "span")
+    __slots__ = ("_proxies", "answer_headers", "client", "correlation_id", "headers", "key", "now_us", "sent", "span")
 
     #: What only some requests have.
     parameters: Mapping[str, str] = _NONE
@@ -89,9 +92,13 @@ class ApiRequest(Completion[object]):
     #: The path, decoded; empty where the protocol has found the operation by it already.
     path = ""
     body = b""
+    #: The interface that the caller uses.
+    source = AuditSource.API
 
     def __init__(self, headers: Mapping[bytes, bytes], correlation_id: str, client: Client, proxies: Proxies) -> None:
         self.completed = False
+        #: The decoded body, where changes are reported.
+        self.sent: Any = None
         self.headers = headers
         self.correlation_id = correlation_id
         self.client = client
@@ -112,7 +119,10 @@ class ApiRequest(Completion[object]):
     @property
     def actor(self) -> Actor:
         """The caller, for the audit trail."""
-        return Actor(None if self.key is None else self.key.key_id, self.address, AuditSource.API)
+        key = self.key
+        if key is None:
+            return Actor(None, self.address, self.source)
+        return Actor(key.key_id, self.address, self.source, key.note)
 
     def permit(self, role: Role, namespace: str) -> None:
         """Raises Forbidden unless the caller has the role on the namespace."""
@@ -142,7 +152,7 @@ class ApiRequest(Completion[object]):
 class AsgiRequest(ApiRequest):
     """A request that arrived as an ASGI call, whose task awaits `answer` if the handler has returned the request."""
 
-    __slots__ = ("answer", "body", "parameters", "path", "query")
+    __slots__ = ("answer", "body", "parameters", "path", "query", "source")
 
     def __init__(
         self,
@@ -153,8 +163,10 @@ class AsgiRequest(ApiRequest):
         *,
         parameters: Mapping[str, str],
         path: str,
+        source: AuditSource = AuditSource.API,
     ) -> None:
         super().__init__(headers, correlation_id, client, proxies)
+        self.source = source
         self.parameters, self.path = parameters, path
         self.query = _NONE
         self.body = b""

@@ -13,6 +13,7 @@ from tocsin.model.access import EVERY
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.calendars import CalendarHandlers
+from tocsin.web.api.changes import ChangeReports
 from tocsin.web.api.credentials import CredentialHandlers, SigningKeyHandlers
 from tocsin.web.api.destinations import DestinationHandlers
 from tocsin.web.api.failures import FailureHandlers
@@ -76,6 +77,8 @@ class Route:
     shortcut: Callable[[ApiRequest, bytes], bool] | None
     #: Raises an error for a request whose body is not worth reading; None: nothing does.
     before_body: Callable[[ApiRequest], None] | None = None
+    #: Gets each request with its answer, to report what it changes; None: nothing does.
+    report: Callable[[ApiRequest, object], None] | None = None
 
     def start(self, request: ApiRequest) -> object:
         """Calls the handler with the decoded body. Raises InvalidInput, MalformedBody, Forbidden."""
@@ -102,6 +105,8 @@ class Route:
             # Only lists take all namespaces, those that the key has access to; others refuse the name.
             if role is not None and namespace is not UNSET and namespace != EVERY:
                 require_namespace(request.key, role, namespace)
+        if self.report is not None:
+            request.sent = sent
         return sent
 
 
@@ -173,9 +178,16 @@ def _text(name: str, value: bytes) -> str:
 class Routes(Paths["Route | None"]):
     """All routes. An operation without a handler is disabled: its path exists without a route. `direct` has those whose
     complete requests need no ASGI call, by path: they have nothing but a JSON body of limited size, and this node serves
-    them."""
+    them. `reports` gets what requests change; None: nothing does."""
 
-    def __init__(self, families: Sequence[object], limits: ApiLimits, *, metrics_open: bool) -> None:
+    def __init__(
+        self,
+        families: Sequence[object],
+        limits: ApiLimits,
+        *,
+        metrics_open: bool,
+        reports: ChangeReports | None = None,
+    ) -> None:
         super().__init__()
         by_type = {type(handlers): handlers for handlers in families}
         self.direct: dict[bytes, Route] = {}
@@ -195,6 +207,7 @@ class Routes(Paths["Route | None"]):
                     scope=_scope_of(operation),
                     shortcut=None if operation.shortcut is None else getattr(handlers, operation.shortcut),
                     before_body=None if operation.before_body is None else getattr(handlers, operation.before_body),
+                    report=None if reports is None else reports.of(operation),
                 )
             )
             for path in operation.paths:

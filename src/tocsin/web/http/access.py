@@ -14,7 +14,7 @@ from tocsin.model.access import EVERY, ApiKey, Role, SignIn, hash_key
 from tocsin.ports.agent_calls import Tenants
 from tocsin.rate_limit import RateLimit
 from tocsin.timers.listing import Scope
-from tocsin.web.http.errors import Forbidden, TooManyFailures, Unauthenticated
+from tocsin.web.http.errors import Forbidden, ForeignSource, TooManyFailures, Unauthenticated
 
 _SCHEME = b"bearer "
 #: In the ASGI scope of a request that another node relayed: the SHA-256 of its key, instead of the key. No client sets it.
@@ -56,6 +56,9 @@ class Keyring(Protocol):
 
     def by_id(self, key_id: str) -> ApiKey | None:
         """The key with this id, if it is in force."""
+
+    def used(self, key: ApiKey) -> None:
+        """Notes that the key was accepted, without a write."""
 
     def lookup(self, hash: str) -> ApiKey | None:
         """The key stored under this SHA-256, if it is in force. A lookup by hash leaks nothing, by timing or otherwise, about
@@ -141,6 +144,21 @@ def require_role(key: ApiKey | None, role: Role) -> None:
         raise Forbidden(f"this operation requires a key of role {role.value}; this key's role is {key.role.value}")
 
 
+def require_operation(key: ApiKey, operation: str, role: Role) -> None:
+    """Raises Forbidden if the key is limited to operations and this one, which requires the role, is not among them."""
+    if not key.permits(operation, role):
+        raise Forbidden(
+            f"this key is limited to some operations, and {operation} is not among them; use a key whose operations have it"
+        )
+
+
+def require_source(key: ApiKey, address: str) -> None:
+    """Raises ForeignSource if the key is limited to networks and the client's address, empty if unknown, is in none."""
+    if not key.comes_from(address):
+        whence = f"the address {address}" if address else "a client whose address is unknown"
+        raise ForeignSource(f"this key is limited to some sources, and {whence} is not among them")
+
+
 def require_service(key: ApiKey | None, role: Role) -> None:
     """Raises Forbidden unless the key has the role on the whole service."""
     require_role(key, role)
@@ -184,7 +202,8 @@ def require_tenant(key: ApiKey | None, role: Role, tenant_id: str) -> None:
 
 
 class AuthFailures:
-    """Failed authentications at one node. `failed` counts each, by `unknown_key`, `expired_key` or `malformed`."""
+    """Failed authentications at one node. `failed` counts each, by `unknown_key`, `expired_key`, `malformed` or
+    `foreign_source`."""
 
     def __init__(
         self, failed: Callable[[str], None] | None = None, now_s: Callable[[], float] = time.monotonic
@@ -198,11 +217,7 @@ class AuthFailures:
     def failure(self, address: str, reason: str, where: str) -> int | None:
         """Records a failure; `where` is `api` or `pages`. If it was logged, the number of log lines left out before it; else
         None. Raises TooManyFailures if the address has exceeded its limit."""
-        if self._failed is not None:
-            self._failed(reason)
-        suppressed = self._log_limit.grant()
-        if suppressed is not None:
-            _log.warning("authentication failed", address=address, reason=reason, where=where, suppressed=suppressed)
+        suppressed = self.report(address, reason, where)
         source, now_s = _source(address), self._now_s()
         left = self._left_of(source, now_s)
         refused = left < 1
@@ -212,6 +227,18 @@ class AuthFailures:
             del self._left[next(iter(self._left))]
         if refused:
             raise _too_many(left)
+        return suppressed
+
+    def report(self, address: str, reason: str, where: str, key_id: str | None = None) -> int | None:
+        """Counts and logs a failure like `failure`, without its limit: one with a valid key is no guess."""
+        if self._failed is not None:
+            self._failed(reason)
+        suppressed = self._log_limit.grant()
+        if suppressed is not None:
+            of_key = {} if key_id is None else {"key": key_id}
+            _log.warning(
+                "authentication failed", address=address, reason=reason, where=where, suppressed=suppressed, **of_key
+            )
         return suppressed
 
     def check(self, address: str) -> None:

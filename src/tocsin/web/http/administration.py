@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -207,6 +207,20 @@ AUDIT_CURSOR_CHARS = 32
 _KEY_NAME = limits.Constraint({"maxLength": NAME_CHARS_MAX, "pattern": limits.NO_CONTROL})
 _KEY_NAMESPACES = limits.unique(SCOPE_MAX, limits.NAME.schema)
 _KEY_TENANTS = limits.unique(SCOPE_MAX, limits.UUID7.schema)
+#: The longest name of an operation, and the longest network, have fewer characters.
+_SCOPE_CHARS_MAX = 100
+_KEY_OPERATIONS = limits.unique(SCOPE_MAX, limits.text_schema(_SCOPE_CHARS_MAX))
+_KEY_SOURCES = limits.unique(SCOPE_MAX, limits.text_schema(_SCOPE_CHARS_MAX))
+_OPERATIONS = about(
+    "Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for service "
+    "calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read may use.",
+    ["timers/create", "read"],
+)
+_SOURCES = about(
+    "Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy the "
+    "setting `trusted_proxies` finds.",
+    ["10.1.0.0/16", "2001:db8::/32"],
+)
 KeyRole = Annotated[Role, about("What the key allows; each role includes the previous ones.")]
 KeyId = Annotated[str, about("The key's id, the part between its first two underscores.")]
 
@@ -220,6 +234,8 @@ class CreateKey(RequestStruct):
     namespaces: Annotated[list[str], about("Limits the key to these namespaces."), _KEY_NAMESPACES] | UnsetType = UNSET
     tenants: Annotated[list[str], about("Limits the key to these tenants."), _KEY_TENANTS] | UnsetType = UNSET
     expires_at: Annotated[str, about("When the key expires; without it, never."), limits.INSTANT] | UnsetType = UNSET
+    operations: Annotated[list[str], _OPERATIONS, _KEY_OPERATIONS] | UnsetType = UNSET
+    sources: Annotated[list[str], _SOURCES, _KEY_SOURCES] | UnsetType = UNSET
 
 
 class ListKeys(RequestStruct):
@@ -244,6 +260,12 @@ class ShownKey(ResponseStruct, kw_only=True):
     ]
     created_at: Instant
     expires_at: Annotated[str | UnsetType, about("When the key expires; absent: never.")] = UNSET
+    operations: Annotated[list[str] | UnsetType, _OPERATIONS] = UNSET
+    sources: Annotated[list[str] | UnsetType, _SOURCES] = UNSET
+    last_used_at: Annotated[
+        str | UnsetType,
+        about("When the key was used last, accurate to an hour; absent: it was not used yet."),
+    ] = UNSET
 
 
 class CreatedKey(ShownKey, kw_only=True):
@@ -367,7 +389,10 @@ def key_request(sent: CreateKey) -> KeyRequest:
     expires_at = read_instant("expiresAt", sent.expires_at, errors)
     if errors:
         raise InvalidInput(*errors)
-    return KeyRequest(sent.role, tuple(sent.namespaces or ()), tuple(sent.tenants or ()), sent.name or "", expires_at)
+    return KeyRequest(
+        sent.role, tuple(sent.namespaces or ()), tuple(sent.tenants or ()), sent.name or "", expires_at,
+        tuple(sent.operations or ()), tuple(sent.sources or ()),
+    )  # fmt: skip
 
 
 def created_key(key: ApiKey, secret: str) -> CreatedKey:
@@ -375,12 +400,12 @@ def created_key(key: ApiKey, secret: str) -> CreatedKey:
     return CreatedKey(**msgspec.structs.asdict(_shown_key(key)), key=secret)
 
 
-def keys_answer(keys: Iterable[ApiKey]) -> KeyList:
-    """API keys as clients see them."""
-    return KeyList([_shown_key(key) for key in keys])
+def keys_answer(keys: Iterable[ApiKey], uses: Mapping[str, int]) -> KeyList:
+    """API keys as clients see them, and when each was used last, by its id."""
+    return KeyList([_shown_key(key, uses.get(key.key_id)) for key in keys])
 
 
-def _shown_key(key: ApiKey) -> ShownKey:
+def _shown_key(key: ApiKey, used_at: int | None = None) -> ShownKey:
     return ShownKey(
         key_id=key.key_id,
         role=key.role,
@@ -389,6 +414,9 @@ def _shown_key(key: ApiKey) -> ShownKey:
         tenants=list(key.tenants),
         created_at=format_instant(key.created_at),
         expires_at=optional_instant(key.expires_at),
+        operations=list(key.operations) or UNSET,
+        sources=list(key.sources) or UNSET,
+        last_used_at=optional_instant(used_at),
     )
 
 

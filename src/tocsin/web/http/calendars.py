@@ -23,6 +23,7 @@ from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.declared_wire import ExpectedVersion, ManagedBy, Version
 from tocsin.web.http.instants import format_instant
+from tocsin.web.http.optional import or_default, or_none
 from tocsin.web.http.wire import (
     DESCRIPTION_CHARS_MAX,
     Cursor,
@@ -232,7 +233,7 @@ def calendar_in(namespace: str, name: str, sent: CalendarFields, rules: InputRul
     """The calendar of a request, before it is stored: its version and instants are 0. Raises InvalidInput with all bad
     fields, of dates with the first few."""
     errors = bad_fields(sent, rules)
-    zone = "UTC" if sent.time_zone is UNSET else sent.time_zone
+    zone = or_default(sent.time_zone, "UTC")
     try:
         time_zone(zone)
     except ValueError as error:
@@ -257,7 +258,8 @@ class CalendarRequests:
     async def put(self, sent: PutCalendar, actor: Actor) -> model.Calendar:
         """Creates a calendar or replaces its dates."""
         calendar = calendar_in(sent.namespace, sent.name, sent, self._rules)
-        stored, changed = await self._calendars.put(calendar, sent.managed_by, sent.expected_version)
+        expected = or_none(sent.expected_version)
+        stored, changed = await self._calendars.put(calendar, sent.managed_by, expected)
         if changed:
             details: dict[str, Detail | UnsetType] = {
                 "version": stored.version,
@@ -284,7 +286,7 @@ class CalendarRequests:
                 errors.append(FieldError("cursor", reason))
         if errors:
             raise InvalidInput(*errors)
-        limit = _ROWS_DEFAULT if sent.limit is UNSET else sent.limit
+        limit = or_default(sent.limit, _ROWS_DEFAULT)
         found, more = await self._calendars.list(sent.namespace, after, limit)
         page = CalendarPage([summary(each) for each in found])
         if more:
@@ -293,7 +295,8 @@ class CalendarRequests:
 
     async def delete(self, sent: DeleteCalendar, actor: Actor) -> None:
         """Removes the calendar."""
-        await self._calendars.delete(*self._name(sent), sent.expected_version)
+        expected = or_none(sent.expected_version)
+        await self._calendars.delete(*self._name(sent), expected)
         await self._record(AuditAction.CALENDAR_DELETED, actor, sent, {})
 
     def _name(self, sent: CalendarId) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from tocsin.model.instants import US_PER_SECOND
 from tocsin.ports.forward import NodeVitals
 from tocsin.timers.service import ClusterView, NodeView, OwnersView, ShardView
 from tocsin.web.http.instants import format_instant
+from tocsin.web.http.optional import or_absent
 from tocsin.web.http.wire import Instant, ResponseStruct, about
 
 T = TypeVar("T")
@@ -152,7 +153,7 @@ def cluster_answer(view: ClusterView) -> Cluster:
         dispatching=view.dispatching,
         nodes=[_node_answer(node) for node in view.nodes],
         shards=[_shard_answer(shard) for shard in view.shards],
-        dispatch_paused_reason=_if_any(view.dispatch_paused_reason),
+        dispatch_paused_reason=or_absent(view.dispatch_paused_reason),
     )
 
 
@@ -190,8 +191,8 @@ def _shard_answer(shard: ShardView) -> Shard:
         version=shard.epoch,
         owner=shard.owner,
         owned_here=shard.owned_here,
-        window_timers=_if_any(shard.window_timers),
-        in_flight=_if_any(shard.in_flight),
+        window_timers=or_absent(shard.window_timers),
+        in_flight=or_absent(shard.in_flight),
         complete_to=UNSET if complete_to is None else _bounded_instant(complete_to),
         lag_ms=UNSET if shard.lag_us is None else shard.lag_us / 1_000,
     )
@@ -200,7 +201,3 @@ def _shard_answer(shard: ShardView) -> Shard:
 def _bounded_instant(instant_us: int) -> str:
     """An instant of a shard's window, which may be the smallest or largest key, clamped to the calendar's range."""
     return format_instant(min(max(instant_us, 0), _INSTANT_TEXT_MAX_US))
-
-
-def _if_any(value: T | None) -> T | UnsetType:
-    return UNSET if value is None else value

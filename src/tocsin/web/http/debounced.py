@@ -13,13 +13,14 @@ from tocsin.model.timer import BODILESS_METHODS
 from tocsin.model.validation import InputRules
 from tocsin.web.http import wire
 from tocsin.web.http.instants import format_instant, read
+from tocsin.web.http.optional import or_default
 
 
 def debounce_of(sent: wire.CreateTimer) -> Debounce | None:
     """What a checked request for a debounced create asks for; None if it is no such request."""
     if sent.on_conflict is not OnConflict.DEBOUNCE or sent.delay is UNSET or sent.max_delay is UNSET:
         return None
-    collect = 0 if sent.collect is UNSET else sent.collect
+    collect = or_default(sent.collect, 0)
     return Debounce(parse_duration(sent.delay), parse_duration(sent.max_delay), collect)
 
 

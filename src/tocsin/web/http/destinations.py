@@ -17,6 +17,7 @@ from tocsin.timers.engine.breaker import BreakerState
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.instants import format_instant
+from tocsin.web.http.optional import or_default
 from tocsin.web.http.wire import Instant, RequestStruct, ResponseStruct, about
 
 #: Destinations in an answer, for a request without a limit.
@@ -197,6 +198,6 @@ class DestinationRequests:
         """The destinations that need attention first."""
         if errors := bad_fields(sent, self._rules):
             raise InvalidInput(*errors)
-        limit = _ROWS_DEFAULT if sent.limit is UNSET else sent.limit
+        limit = or_default(sent.limit, _ROWS_DEFAULT)
         views, further, complete = await self._destinations.list(limit)
         return DestinationList([destination_answer(each, now_us, complete=complete) for each in views], further)

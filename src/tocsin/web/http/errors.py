@@ -78,6 +78,10 @@ class Forbidden(TocsinError):
     code = "FORBIDDEN"
 
 
+class ForeignSource(Forbidden):
+    """The key is valid, but does not count from this address."""
+
+
 class RouteNotFound(NotFound):
     """No operation has this path."""
 

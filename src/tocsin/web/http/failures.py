@@ -35,6 +35,7 @@ from tocsin.web.http.access import listed_in
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.convert import attempt_answer
 from tocsin.web.http.instants import format_instant, read_instant
+from tocsin.web.http.optional import or_absent, or_default, or_none
 from tocsin.web.http.tenants import ListedTenant, TenantId, permitted_tenants, scope_errors
 from tocsin.web.http.wire import (
     Attempt,
@@ -258,7 +259,7 @@ def list_request(sent: ListFailures, rules: InputRules, key: ApiKey | None) -> t
         errors.append(FieldError("groupBy", f"has a field that these failures lack; they have: {', '.join(known)}"))
     if errors:
         raise InvalidInput(*errors)
-    return _filter(sent, key, Role.READ, since, ANY_GROUP), by, _or_default(sent.limit, GROUPS_DEFAULT)
+    return _filter(sent, key, Role.READ, since, ANY_GROUP), by, or_default(sent.limit, GROUPS_DEFAULT)
 
 
 def members_request(
@@ -270,7 +271,7 @@ def members_request(
     if errors:
         raise InvalidInput(*errors)
     wanted = _filter(sent, key, Role.READ, since, _group(sent))
-    return wanted, _or_default(sent.limit, limit), None if sent.cursor is UNSET else sent.cursor
+    return wanted, or_default(sent.limit, limit), or_none(sent.cursor)
 
 
 def dismiss_request(sent: DismissFailures, rules: InputRules, key: ApiKey | None) -> Filter | list[str]:
@@ -316,12 +317,8 @@ def _filter(
 
 
 def _group(sent: ListFailureMembers | DismissFailures) -> GroupKey:
-    wanted = (None if each is UNSET else each for each in (sent.destination, sent.error, sent.kind))
+    wanted = (or_none(each) for each in (sent.destination, sent.error, sent.kind))
     return GroupKey(None, *wanted)  # type: ignore[arg-type]
-
-
-def _or_default(value: int | UnsetType, default: int) -> int:
-    return default if isinstance(value, UnsetType) else value
 
 
 def failure_answer(row: FailureRow | CallFailure) -> Failure:
@@ -363,28 +360,24 @@ def _group_answer(group: CountedFailures[Found] | CountedFailures[CallFailure], 
         last_at=format_instant(max(group.instants)),
         series=group.series(now_us),
         newest=[failure_answer(each if isinstance(each, CallFailure) else each[1]) for each in group.newest],
-        namespace=_given(key.namespace),
-        tenant=_given(key.tenant),
-        destination=_given(key.destination),
-        error=_given(key.error),
-        kind=_given(key.kind),
+        namespace=or_absent(key.namespace),
+        tenant=or_absent(key.tenant),
+        destination=or_absent(key.destination),
+        error=or_absent(key.error),
+        kind=or_absent(key.kind),
         sample=UNSET if group.sample is None else _sample_answer(group.sample),
     )
 
 
-def _given(value: T | None) -> T | UnsetType:
-    return UNSET if value is None else value
-
-
 def _sample_answer(sample: Sample) -> FailureSample:
     return FailureSample(
-        _given(sample.method),
-        _given(None if sample.url is None else redact_url(sample.url)),
-        _given(None if sample.attempt is None else attempt_answer(sample.attempt)),
+        or_absent(sample.method),
+        or_absent(None if sample.url is None else redact_url(sample.url)),
+        or_absent(None if sample.attempt is None else attempt_answer(sample.attempt)),
     )
 
 
 def page_answer(page: tuple[Sequence[FailureRow | CallFailure], str | None]) -> FailurePage:
     """The page as clients see it."""
     rows, cursor = page
-    return FailurePage([failure_answer(row) for row in rows], _given(cursor))
+    return FailurePage([failure_answer(row) for row in rows], or_absent(cursor))

@@ -30,6 +30,7 @@ from tocsin.web.http.callback_batches import (
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.declared_wire import ExpectedVersion, ManagedBy, Version
 from tocsin.web.http.instants import format_instant, optional_instant, read, read_instant
+from tocsin.web.http.optional import or_absent, or_default, or_none
 from tocsin.web.http.wire import (
     Cursor,
     Instant,
@@ -232,7 +233,7 @@ def read_limits(
         rate = model.Rate(sent.rate.count, per_us)
     elif sent.burst is not UNSET:
         bad.append(FieldError("burst", "requires a rate; send rate, or leave it out"))
-    parallelism = None if sent.parallelism is UNSET else sent.parallelism
+    parallelism = or_none(sent.parallelism)
     ordered = sent.ordered is True
     if ordered and path != "perKey":
         bad.append(FieldError("ordered", "only orders the timers of each key; send it in perKey of a flow"))
@@ -243,7 +244,7 @@ def read_limits(
     if sent.rate is UNSET and sent.burst is UNSET and parallelism is None and not ordered:
         errors.append(FieldError(path, "limits nothing; send rate or parallelism"))
     errors += [FieldError(f"{path}.{each.path}", each.reason) for each in bad]
-    return model.FlowLimits(rate, 1 if sent.burst is UNSET else sent.burst, 1 if ordered else parallelism, ordered)
+    return model.FlowLimits(rate, or_default(sent.burst, 1), 1 if ordered else parallelism, ordered)
 
 
 def rule_in(
@@ -271,7 +272,7 @@ def limits_answer(found: model.FlowLimits | None) -> FlowLimitsAnswer | UnsetTyp
     return FlowLimitsAnswer(
         UNSET if rate is None else FlowRateAnswer(rate.count, format_duration(rate.per_us)),
         UNSET if rate is None else found.burst,
-        UNSET if found.parallelism is None else found.parallelism,
+        or_absent(found.parallelism),
         found.ordered or UNSET,
     )
 
@@ -329,7 +330,7 @@ class FlowRequests:
             close_on_retry_after=closes,
             callback_batch=batch,
             managed_by=sent.managed_by,
-            expected_version=None if sent.expected_version is UNSET else sent.expected_version,
+            expected_version=or_none(sent.expected_version),
         )
         if view.unchanged:
             return view
@@ -358,14 +359,14 @@ class FlowRequests:
                 errors.append(FieldError("cursor", reason))
         if errors:
             raise InvalidInput(*errors)
-        limit = _ROWS_DEFAULT if sent.limit is UNSET else sent.limit
+        limit = or_default(sent.limit, _ROWS_DEFAULT)
         views, more = await self._flows.list(sent.namespace, after, limit)
         answers = [flow_answer(view, now_us) for view in views]
         return FlowPage(answers, to_opaque(views[-1].flow.match.encode())) if more else FlowPage(answers)
 
     async def delete(self, sent: DeleteFlow, actor: Actor) -> None:
         """Removes the rule."""
-        expected = None if sent.expected_version is UNSET else sent.expected_version
+        expected = or_none(sent.expected_version)
         await self._flows.delete(*self._name(sent), expected)
         await self._record(AuditAction.FLOW_DELETED, actor, sent, {})
 

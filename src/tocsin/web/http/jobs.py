@@ -37,6 +37,7 @@ from tocsin.web.http.access import require_namespace, require_service, require_t
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.failures import kind_errors
 from tocsin.web.http.instants import format_instant, optional_instant, read, read_instant
+from tocsin.web.http.optional import or_absent, or_default, or_none
 from tocsin.web.http.repeated import bad_key
 from tocsin.web.http.tenants import ListedTenant, scope_errors
 from tocsin.web.http.wire import CallbackUrl, Instant, JobId, ListedNamespace, RequestStruct, ResponseStruct, about
@@ -272,11 +273,11 @@ def job_view(job: model.Job) -> Job:
         updated_at=format_instant(job.updated_at),
         shift_by=shift_text(job.shift_by_us) if job.shift_by_us else UNSET,
         url=redact_url(job.url) if job.url else UNSET,
-        match_max=UNSET if job.match_max is None else job.match_max,
+        match_max=or_absent(job.match_max),
         examined_to=optional_instant(job.seen_to),
         cancel_pending=job.cancel_pending if job.kind is JobKind.NAMESPACE else UNSET,
         reason=job.reason or UNSET,
-        created_by=UNSET if job.created_by is None else job.created_by,
+        created_by=or_absent(job.created_by),
         ended_at=optional_instant(job.ended_at),
     )
 
@@ -408,11 +409,11 @@ class JobRequests:
             created_by=actor.key_id,
             address=actor.address,
             source=actor.source.value,
-            rate_per_second=RATE_DEFAULT if sent.rate_per_second is UNSET else sent.rate_per_second,
+            rate_per_second=or_default(sent.rate_per_second, RATE_DEFAULT),
             shift_by_us=shift_us,
-            url="" if sent.url is UNSET else sent.url,
+            url=or_default(sent.url, ""),
             dry_run=sent.dry_run is True,
-            match_max=None if sent.match_max is UNSET else sent.match_max,
+            match_max=or_none(sent.match_max),
             tenant=tenant,
         )
 
@@ -440,21 +441,21 @@ class JobRequests:
         if sent.of is not JobKind.FAILURES and wanted.kind is not UNSET:
             found.append(FieldError("kind", "applies to failures only; leave it out"))
         errors += [FieldError(f"filter.{each.path}", each.reason) for each in found]
-        destination = "" if wanted.destination is UNSET else wanted.destination
-        error = "" if wanted.error is UNSET else wanted.error
+        destination = or_default(wanted.destination, "")
+        error = or_default(wanted.error, "")
         if sent.of is not JobKind.FAILURES:
             destination, error = destination.lower(), error.lower()
         return RowFilter(
             now_us if created is None else created,
             () if wanted.tags is UNSET else tuple(wanted.tags),
-            "" if wanted.id_prefix is UNSET else wanted.id_prefix,
+            or_default(wanted.id_prefix, ""),
             destination,
             error,
             after,
             before,
             kind="" if wanted.kind is UNSET else wanted.kind.value,
             created_after=created_after,
-            name="" if wanted.name is UNSET else wanted.name,
+            name=or_default(wanted.name, ""),
             status="" if wanted.status is UNSET else wanted.status.value,
         )
 

@@ -19,6 +19,7 @@ from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.declared_wire import ExpectedVersion
 from tocsin.web.http.jobs import Rate, job_id, request_hash
+from tocsin.web.http.optional import or_default, or_none
 from tocsin.web.http.repeated import bad_key
 from tocsin.web.http.wire import (
     NamespaceName,
@@ -66,7 +67,7 @@ class DeletionRequests:
         if errors:
             raise InvalidInput(*errors)
         wanted = _job(sent, actor, now_us)
-        expected = None if sent.expected_version is UNSET else sent.expected_version
+        expected = or_none(sent.expected_version)
         job = await begin(self._service, self._jobs, wanted, expected)
         if (job.id, job.created_at) == (wanted.id, now_us):
             await self._audit.write(AuditAction.JOB_CREATED, actor, job.id, _details(sent))
@@ -88,7 +89,7 @@ def _job(sent: DeleteNamespace, actor: Actor, now_us: int) -> Job:
         created_by=actor.key_id,
         address=actor.address,
         source=actor.source.value,
-        rate_per_second=RATE_DEFAULT if sent.rate_per_second is UNSET else sent.rate_per_second,
+        rate_per_second=or_default(sent.rate_per_second, RATE_DEFAULT),
         cancel_pending=sent.cancel_pending is True,
     )
 

@@ -17,8 +17,9 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Match, Route
 
 from tocsin.model.errors import OutcomeUnknown, TocsinError, Unavailable
+from tocsin.ports.audit import AuditExport
 from tocsin.ports.clock import Clock
-from tocsin.web.http.access import RELAYED
+from tocsin.web.http.access import RELAYED, require_source
 from tocsin.web.http.errors import Forbidden, client_message, problem_headers, problem_kind
 from tocsin.web.http.hosts import Hosts, Proxies, headers_by_name, is_of_host
 from tocsin.web.http.reading import ClientGone, Receive, read_body
@@ -67,7 +68,7 @@ _OPEN_PATHS = frozenset({"/login", "/docs", BEGIN, CALLBACK})
 
 
 class Ui:
-    """The pages. `closing` is awaited when they are closed."""
+    """The pages. `closing` is awaited when they are closed; `export` gets what is changed of timers, schedules and calls."""
 
     def __init__(
         self,
@@ -81,6 +82,7 @@ class Ui:
         welcome: Welcome,
         clock: Clock,
         closing: Sequence[Callable[[], Awaitable[None]]],
+        export: AuditExport | None,
     ) -> None:
         self._routes = [Route(path, _never, methods=[method]) for method, path, _ in handlers]
         self._handlers = [handler for _, _, handler in handlers]
@@ -95,6 +97,7 @@ class Ui:
         self._welcome = welcome
         self._clock = clock
         self._closing = closing
+        self._export = export
 
     async def close(self) -> None:
         """Ends the open streams, which would otherwise delay the server's shutdown. Idempotent."""
@@ -169,6 +172,7 @@ class Ui:
             correlation_id=request.scope.get("state", {}).get("correlation_id", ""),
             renew=lambda: self._sessions.current(cookie),
             address=self._address(request),
+            export=self._export,
         )
         open_path = request.url.path in _OPEN_PATHS
         try:
@@ -178,6 +182,11 @@ class Ui:
                 # The sign-in page works even if the cookie can't be checked.
                 if not open_path:
                     raise
+            key = None if principal is None else principal.key
+            if key is not None and not open_path:
+                require_source(key, context.address)
+            elif key is not None and not key.comes_from(context.address):
+                principal = None
             unauthenticated = principal is None and not open_path
             if unauthenticated and request.method in _SAFE:
                 return _to_login(request)

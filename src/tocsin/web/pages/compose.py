@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from tocsin.keys import ApiKeys
 from tocsin.model.setting import SettingInForce
+from tocsin.ports.audit import AuditExport
 from tocsin.ports.clock import ClockMover
 from tocsin.statistics.counting import CallStatistics, Statistics
 from tocsin.timers.monitors import Monitors
@@ -80,6 +81,7 @@ def compose(
     call_statistics: CallStatistics,
     agent: AgentSource,
     api_keys: ApiKeys,
+    operations: Collection[str],
     settings: Sequence[SettingInForce],
     own_url: str | None,
     limits: UiLimits,
@@ -87,10 +89,12 @@ def compose(
     agent_database: str | None,
     clock_mover: ClockMover | None,
     provider: Provider | None,
+    export: AuditExport | None,
 ) -> Ui:
-    """The application. `agent` returns the service calls for each page that shows some; `database` is the store's name and
-    place, `agent_database` that of service calls if that is another one; `clock_mover` moves the clock, if something does;
-    `provider` is the identity provider, if there is one."""
+    """The application. `agent` returns the service calls for each page that shows some; `operations` are the names of
+    all to which a key can be limited; `database` is the store's name and place, `agent_database` that of service calls if
+    that is another one; `clock_mover` moves the clock, if something does; `provider` is the identity provider, if there is
+    one; `export` gets what is changed of timers, schedules and service calls, if something does."""
     service, clock, keys, assets = parts.service, parts.clock, parts.keys, Assets()
     sessions = Sessions(keys, sign_ins, limits, time.time)
     nodes = Nodes(service)
@@ -158,7 +162,7 @@ def compose(
         Administration(site),
         StorePage(site, parts.statistics, database),
         Namespaces(site),
-        Keys(site, api_keys),
+        Keys(site, api_keys, operations),
         AuditTrail(site),
         SettingsTable(site, settings),
         Reference(site),
@@ -181,5 +185,6 @@ def compose(
         proxies=parts.proxies,
         welcome=welcome,
         clock=clock,
+        export=export,
         closing=[nodes.close, paused.close, paused_schedules.close, upcoming.close, site.counts.close],
     )

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from tocsin.model.access import EVERY, Role
 from tocsin.model.audit import AuditSource
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.ports.audit import Actor
+from tocsin.ports.audit import Actor, AuditExport
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.web.http.errors import Forbidden
 from tocsin.web.http.hosts import Hosts
@@ -77,6 +77,7 @@ class RequestContext:
         correlation_id: str,
         renew: Callable[[], Principal | None],
         address: str = "",
+        export: AuditExport | None = None,
     ) -> None:
         self.request = request
         self.principal = principal
@@ -85,6 +86,7 @@ class RequestContext:
         self.renew = renew
         #: The client's address; empty if unknown.
         self.address = address
+        self._export = export
         self.form = Fields(())
         #: The form as it was sent.
         self.body = b""
@@ -112,7 +114,15 @@ class RequestContext:
     def actor(self) -> Actor:
         """The actor that the audit trail records."""
         key = self.principal.key
-        return Actor(None if key is None else key.key_id, self.address, AuditSource.PAGES)
+        if key is None:
+            return Actor(None, self.address, AuditSource.PAGES)
+        return Actor(key.key_id, self.address, AuditSource.PAGES, key.note)
+
+    def changed(self, operation: str, scope: str, id: str) -> None:
+        """To be called when a timer or schedule of a namespace, or a service call of a tenant, was changed, with the name of
+        the API's operation that does the same: reports it to the audit export, if there is one."""
+        if self._export is not None:
+            self._export.changed(operation, self.actor, scope, [id])
 
     @property
     def scope(self) -> str:
@@ -134,6 +144,9 @@ class RequestContext:
         """Raises Forbidden unless the principal has the role on the namespace; without one, on the whole service."""
         if self.principal.may(role, namespace):
             return
+        key = self.principal.key
+        if key is not None and key.operations and role is not Role.READ:
+            raise Forbidden("Your API key is limited to operations of the API; on the pages it changes nothing.")
         if namespace is None:
             raise Forbidden(f"This requires an API key of role {role.value} that is not limited to namespaces.")
         raise Forbidden(f"Your API key does not have the role {role.value} on the namespace {namespace!r}.")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
-from tocsin.model.errors import InvalidInput, NotFound, TooManyFlows, VersionConflict
+from tocsin.model.errors import InvalidInput, NotFound, TooManyFlows
 from tocsin.model.flow import FLOWS_MAX, PAUSED_FOR_GOOD, Flow
 from tocsin.web.http.flows import DeleteFlow, FlowName, FlowRequests, PauseFlow, PutFlow
 from tocsin.web.http.reading import JsonReader
-from tocsin.web.pages.context import Fields, RequestContext
+from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.forms import Body
 from tocsin.web.pages.limit_fields import (
     BATCH_LABELS,
     batch_body,
@@ -24,7 +24,8 @@ from tocsin.web.pages.limit_fields import (
     limits_in_words,
 )
 from tocsin.web.pages.presentation import State, with_query
-from tocsin.web.pages.site import Part, Site, preferred, route
+from tocsin.web.pages.put_forms import PutForm
+from tocsin.web.pages.site import Site, route
 
 _PAUSED, _WAITING, _FREE = State("paused", "suspended"), State("at its limit", "waiting"), State("in order", "done")
 #: The limits of the form: their names in the API, and in words.
@@ -42,8 +43,11 @@ _LABELS = {
 _reader = JsonReader(PutFlow)
 
 
-class FlowsPage(Part):
+class FlowsPage(PutForm):
     """The table, the form, and what changes a rule."""
+
+    kind, labels, name_field = "flow", _LABELS, "match"
+    taken, too_many = "has a rule already: edit that one", TooManyFlows
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
@@ -81,72 +85,14 @@ class FlowsPage(Part):
     async def new(self, context: RequestContext) -> Response:
         """The form for a new rule."""
         context.permit(Role.ADMIN)
-        return await self._form(context, _fields_of(None) | {"namespace": context.scope}, edited=False)
-
-    @route("POST", "/flows/new")
-    async def create(self, context: RequestContext) -> Response:
-        """Creates a rule. One that exists is not replaced."""
-        return await self._put(context, edited=False)
+        return await self.form(context, _fields_of(None) | {"namespace": context.scope}, edited=False)
 
     @route("GET", "/flows/edit")
     async def edit(self, context: RequestContext) -> Response:
         """The form of a rule, with a button that deletes it."""
         context.permit(Role.ADMIN)
         view = await self._requests.get(FlowName(context.query.exact("namespace"), context.query.exact("match")))
-        return await self._form(context, _fields_of(view.flow), edited=True)
-
-    @route("POST", "/flows/edit")
-    async def replace(self, context: RequestContext) -> Response:
-        """Replaces the limits of a rule."""
-        return await self._put(context, edited=True)
-
-    async def _put(self, context: RequestContext, *, edited: bool) -> Response:
-        context.permit(Role.ADMIN)
-        fields = _sent(context.form)
-        try:
-            # A new one must not replace one that somebody else has just created.
-            expected = {} if edited else {"expectedVersion": 0}
-            sent = _reader.read(msgspec.json.encode(_body(fields) | expected))
-            view = await self._requests.put(sent, context.actor)
-        except InvalidInput as error:
-            errors = {each.path: each.reason for each in error.errors}
-            if "" in errors:
-                del errors[""]
-                errors["perKey.rate.count"] = (
-                    "nothing is limited: give a rate, a number in flight, Retry-After, or a batch"
-                )
-            return await self._form(context, fields, edited=edited, errors=errors, status=400)
-        except VersionConflict:
-            errors = {"match": "has a rule already: edit that one"}
-            return await self._form(context, fields, edited=edited, errors=errors, status=409)
-        except TooManyFlows as error:
-            return await self._form(context, fields, edited=edited, errors={"match": str(error)}, status=409)
-        return RedirectResponse(with_query("/flows", {"namespace": view.flow.namespace}), 303)
-
-    async def _form(
-        self,
-        context: RequestContext,
-        fields: dict[str, str],
-        *,
-        edited: bool,
-        errors: dict[str, str] | None = None,
-        status: int = 200,
-    ) -> Response:
-        namespaces = await self.visible_namespaces(context)
-        errors = errors or {}
-        return self._pages.page(
-            "flows/form.html",
-            context,
-            status,
-            title="Edit flow" if edited else "New flow",
-            form=fields | {"namespace": fields["namespace"] or preferred(namespaces)},
-            edited=edited,
-            namespaces=namespaces,
-            limits=_LIMITS,
-            errors=errors,
-            labels=_LABELS,
-            first_invalid=next((each for each in _LABELS if each in errors), ""),
-        )
+        return await self.form(context, _fields_of(view.flow), edited=True)
 
     @route("POST", "/flows/{change:str}")
     async def change(self, context: RequestContext) -> Response:
@@ -165,6 +111,36 @@ class FlowsPage(Part):
         scope = context.form.exact("scope")
         return RedirectResponse(with_query("/flows", {"namespace": scope}) if scope else "/flows", 303)
 
+    def permit_change(self, context: RequestContext, namespace: str) -> None:
+        context.permit(Role.ADMIN)
+
+    async def put(self, context: RequestContext, body: bytes) -> str:
+        return (await self._requests.put(_reader.read(body), context.actor)).flow.namespace
+
+    def body(self, fields: dict[str, str]) -> Body:
+        body: Body = {"namespace": fields["namespace"], "match": fields["match"]}
+        for path in _LIMITS:
+            limits = limit_body(path, fields)
+            if fields.get(f"{path}.ordered") == "yes":
+                limits["ordered"] = True
+            if limits:
+                body[path] = limits
+        if fields["closeOnRetryAfter"] == "yes":
+            body["closeOnRetryAfter"] = True
+        if (batch := batch_body(fields)) is not None:
+            body["callbackBatch"] = batch
+        return body
+
+    def errors(self, error: InvalidInput) -> dict[str, str]:
+        errors = super().errors(error)
+        if "" in errors:
+            del errors[""]
+            errors["perKey.rate.count"] = "nothing is limited: give a rate, a number in flight, Retry-After, or a batch"
+        return errors
+
+    def values(self) -> dict[str, Any]:
+        return {"limits": _LIMITS}
+
 
 def _fields_of(flow: Flow | None) -> dict[str, str]:
     """The fields of the form, as stored; those of a new rule for None."""
@@ -177,23 +153,3 @@ def _fields_of(flow: Flow | None) -> dict[str, str]:
     if flow.per_key is not None and flow.per_key.ordered:
         fields["perKey.ordered"] = "yes"
     return fields
-
-
-def _sent(form: Fields) -> dict[str, str]:
-    return {name: form.get(name) for name in _LABELS}
-
-
-def _body(fields: dict[str, str]) -> dict[str, Any]:
-    """The request to the API that the fields stand for."""
-    body: dict[str, Any] = {"namespace": fields["namespace"], "match": fields["match"]}
-    for path in _LIMITS:
-        limits = limit_body(path, fields)
-        if fields.get(f"{path}.ordered") == "yes":
-            limits["ordered"] = True
-        if limits:
-            body[path] = limits
-    if fields["closeOnRetryAfter"] == "yes":
-        body["closeOnRetryAfter"] = True
-    if (batch := batch_body(fields)) is not None:
-        body["callbackBatch"] = batch
-    return body

@@ -22,10 +22,20 @@ class AsyncKeys(Part):
         namespaces: Sequence[str] | Unset = UNSET,
         tenants: Sequence[str] | Unset = UNSET,
         expires_at: Instant | Unset = UNSET,
+        operations: Sequence[str] | Unset = UNSET,
+        sources: Sequence[str] | Unset = UNSET,
     ) -> CreatedKey:
         """Creates a key; only this answer shows it. A lost answer is not followed by a retry: TransportError with
         `maybe_done`."""
-        key = CreateKey(role=role, name=name, namespaces=namespaces, tenants=tenants, expires_at=expires_at)
+        key = CreateKey(
+            role=role,
+            name=name,
+            namespaces=namespaces,
+            tenants=tenants,
+            expires_at=expires_at,
+            operations=operations,
+            sources=sources,
+        )
         return await self._run(self._ask("createKey", CreatedKey.from_json, key.to_json(), safe=False))
 
     async def list(self) -> builtins.list[ShownKey]:

@@ -2525,6 +2525,13 @@ class CreateKey:
     tenants: Sequence[str] | Unset = UNSET
     #: When the key expires; without it, never.
     expires_at: Instant | Unset = UNSET
+    #: Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+    #: service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read may
+    #: use.
+    operations: Sequence[str] | Unset = UNSET
+    #: Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy the
+    #: setting `trusted_proxies` finds.
+    sources: Sequence[str] | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -2539,6 +2546,10 @@ class CreateKey:
             sent["tenants"] = list_json("tenants", self.tenants)
         if self.expires_at is not UNSET:
             sent["expiresAt"] = instant_text("expires_at", self.expires_at)
+        if self.operations is not UNSET:
+            sent["operations"] = list_json("operations", self.operations)
+        if self.sources is not UNSET:
+            sent["sources"] = list_json("sources", self.sources)
         return sent
 
 
@@ -4800,6 +4811,15 @@ class CreatedKey:
     key: str
     #: When the key expires; absent: never.
     expires_at: datetime | None = None
+    #: Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+    #: service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read may
+    #: use.
+    operations: list[str] | None = None
+    #: Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy the
+    #: setting `trusted_proxies` finds.
+    sources: list[str] | None = None
+    #: When the key was used last, accurate to an hour; absent: it was not used yet.
+    last_used_at: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> CreatedKey:
@@ -4813,6 +4833,9 @@ class CreatedKey:
             created_at=parse_instant(source["createdAt"]),
             key=source["key"],
             expires_at=None if source.get("expiresAt") is None else parse_instant(source["expiresAt"]),
+            operations=source.get("operations"),
+            sources=source.get("sources"),
+            last_used_at=source.get("lastUsedAt"),
         )
 
 
@@ -4848,6 +4871,15 @@ class ShownKey:
     created_at: datetime
     #: When the key expires; absent: never.
     expires_at: datetime | None = None
+    #: Limits the key to these operations: names such as `timers/create`, which are the paths below the version, for
+    #: service calls `calls/submit` and its like; groups such as `timers/*`; `read`, for all that a key of role read may
+    #: use.
+    operations: list[str] | None = None
+    #: Limits the key to requests from these addresses and networks. The client's address counts, which behind a proxy the
+    #: setting `trusted_proxies` finds.
+    sources: list[str] | None = None
+    #: When the key was used last, accurate to an hour; absent: it was not used yet.
+    last_used_at: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> ShownKey:
@@ -4860,6 +4892,9 @@ class ShownKey:
             tenants=source["tenants"],
             created_at=parse_instant(source["createdAt"]),
             expires_at=None if source.get("expiresAt") is None else parse_instant(source["expiresAt"]),
+            operations=source.get("operations"),
+            sources=source.get("sources"),
+            last_used_at=source.get("lastUsedAt"),
         )
 
 

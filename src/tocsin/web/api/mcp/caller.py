@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ import msgspec
 from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction, AuditSource, Detail
 from tocsin.model.errors import TocsinError
-from tocsin.ports.audit import Actor, AuditLog
+from tocsin.ports.audit import AuditLog
 from tocsin.web.api.request import ApiRequest
 from tocsin.web.http.errors import Response
 
@@ -76,6 +77,4 @@ class Caller:
 
     async def wrote(self, action: AuditAction, namespace: str, **details: Detail) -> None:
         """Adds a change to the audit trail."""
-        request = self.request
-        actor = Actor(request.actor.key_id, request.address, AuditSource.MCP)
-        await self._audit.write(action, actor, namespace, details)
+        await self._audit.write(action, replace(self.request.actor, source=AuditSource.MCP), namespace, details)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from tocsin.model.access import Role
+from tocsin.model.audit import AuditSource
 from tocsin.model.errors import Overloaded
 from tocsin.ports.audit import AuditLog
 from tocsin.web.api.mcp.caller import CALLER, Caller
 from tocsin.web.api.operation import Operation, Reach
-from tocsin.web.api.request import ApiRequest
+from tocsin.web.api.request import SOURCE, ApiRequest
 from tocsin.web.http.errors import Forbidden, Response, RouteNotFound
 from tocsin.web.http.hosts import is_of_host
 from tocsin.web.http.in_process import Asgi, Message, scope_of, serve
@@ -59,7 +60,9 @@ class McpHandlers:
             (b"content-length", b"%d" % len(body)),
             (b"x-correlation-id", request.correlation_id.encode()),
         ]
-        return await serve(self.api, scope_of("POST", b"/api/v1" + path.encode(), headers, request.client), body)
+        scope = scope_of("POST", b"/api/v1" + path.encode(), headers, request.client)
+        scope[SOURCE] = AuditSource.MCP
+        return await serve(self.api, scope, body)
 
 
 class McpOff:

@@ -6,6 +6,7 @@ created.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
@@ -35,7 +36,16 @@ _ROLES = {
     Role.WRITE: "write: also creates, changes and cancels timers, schedules and calls",
     Role.ADMIN: "admin: also manages namespaces, secrets and keys",
 }
-_LABELS = {"name": "Name", "namespaces": "Namespaces", "tenants": "Tenants", "expiresAt": "Expires after"}
+_LABELS = {
+    "name": "Name",
+    "namespaces": "Namespaces",
+    "tenants": "Tenants",
+    "operations": "Operations",
+    "sources": "Sources",
+    "expiresAt": "Expires after",
+}
+_LISTS = ("namespaces", "tenants", "operations", "sources")
+_FIELDS = ("role", "name", "namespaces", "tenants", "operations", "sources", "expires")
 #: From this time before its expiry on a key is shown as expiring soon, as in the command's list.
 _SOON_US = 14 * US_PER_DAY
 
@@ -43,11 +53,12 @@ _create_reader = JsonReader(wire.CreateKey)
 
 
 class Keys(Part):
-    """The table, and what changes it."""
+    """The table, and what changes it. `operations` are the names of all to which a key can be limited."""
 
-    def __init__(self, site: Site, keys: ApiKeys) -> None:
+    def __init__(self, site: Site, keys: ApiKeys, operations: Collection[str]) -> None:
         super().__init__(site)
         self._keys = keys
+        self._operations = operations
 
     @route("GET", "/keys")
     async def table(self, context: RequestContext) -> Response:
@@ -61,6 +72,7 @@ class Keys(Part):
             title="Keys",
             part=table_part(context, keys, lambda key: key.key_id, _text),
             caller_key=caller,
+            uses={} if caller is None else await self._keys.uses(),
             state_of_key=partial(_state, context.now_us),
             notice_text=_NOTICES.get(context.query.get("notice"), ""),
         )
@@ -69,15 +81,15 @@ class Keys(Part):
     async def new(self, context: RequestContext) -> Response:
         """The form for a new key."""
         _caller(context)
-        return self._form(context, {"role": "write", "name": "", "namespaces": "", "tenants": "", "expires": ""})
+        return self._form(context, dict.fromkeys(_FIELDS, "") | {"role": "write"})
 
     @route("POST", "/keys/new")
     async def create(self, context: RequestContext) -> Response:
         """Creates a key. Only this response shows its secret."""
         caller = _caller(context)
-        form = {name: context.form.get(name) for name in ("role", "name", "namespaces", "tenants", "expires")}
+        form = {name: context.form.get(name) for name in _FIELDS}
         try:
-            key, secret = make(wire.key_request(_sent(form, context.now_us)), context.now_us)
+            key, secret = make(wire.key_request(_sent(form, context.now_us)), context.now_us, self._operations)
             require_grant(caller, key)
             await self._keys.add(key, partial(self._record, context))
         except (InvalidInput, TooManyKeys, Forbidden) as error:
@@ -133,7 +145,7 @@ def _sent(form: dict[str, str], now_us: int) -> wire.CreateKey:
     """The API request for a form. Raises InvalidInput."""
     body: dict[str, Any] = {"role": form["role"]}
     body |= {"name": form["name"]} if form["name"] else {}
-    body |= {name: names for name in ("namespaces", "tenants") if (names := split_tags(form[name]))}
+    body |= {name: names for name in _LISTS if (names := split_tags(form[name]))}
     if form["expires"]:
         errors: list[FieldError] = []
         lifetime_us = read(parse_duration, "expiresAt", duration(form["expires"]), errors)
@@ -145,7 +157,8 @@ def _sent(form: dict[str, str], now_us: int) -> wire.CreateKey:
 
 def _text(key: ApiKey) -> str:
     """What a search for a key reads."""
-    return "\n".join((key.key_id, key.note, key.role.value, *key.namespaces, *key.tenants))
+    limits = (*key.namespaces, *key.tenants, *key.operations, *key.sources)
+    return "\n".join((key.key_id, key.note, key.role.value, *limits))
 
 
 def _state(now_us: int, key: ApiKey) -> State:

@@ -14,8 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tocsin.model.access import IDENTITY_PREFIX, ApiKey, Role, SignIn, hash_key
-from tocsin.web.http.access import Keyring
+import msgspec
+
+from tocsin.model.access import IDENTITY_PREFIX, READS, ApiKey, Role, SignIn, hash_key
+from tocsin.web.http.access import Keyring, require_source
+from tocsin.web.http.errors import Forbidden
 from tocsin.web.pages.limits import UiLimits
 
 #: The token of a sign-in names its key, under which the store has it. A browser that is not signed in has a random cookie.
@@ -132,10 +135,20 @@ class Sessions:
         """Whether the pages require an API key."""
         return self._keys.required
 
-    async def sign_in(self, secret: str) -> str | None:
-        """The cookie of a new sign-in; None if the secret is not that of a valid key. Raises Unavailable."""
+    async def sign_in(self, secret: str, address: str) -> str | None:
+        """The cookie of a new sign-in; None if the secret is not that of a valid key. Raises Forbidden if the key does not
+        count from the client's address or may use no pages; Unavailable."""
         key = self._keys.lookup(hash_key(secret))
-        return None if key is None else await self._sign_ins.begin(key)
+        if key is None:
+            return None
+        require_source(key, address)
+        if key.operations and READS not in key.operations:
+            raise Forbidden(
+                "this key is limited to operations of the API; the pages need one without such a limit, or with read among "
+                "its operations, by which they show everything and change nothing"
+            )
+        self._keys.used(key)
+        return await self._sign_ins.begin(key)
 
     async def sign_in_identity(self, identity: ApiKey, groups: Sequence[str]) -> str:
         """The cookie of a new sign-in of somebody whom the identity provider knows. Raises Unavailable."""
@@ -160,6 +173,11 @@ class Sessions:
             key = self._keys.permitted(sign_in) if sign_in.groups else self._keys.by_id(sign_in.key_id)
         if key is None and self._keys.required:
             return None
+        if key is not None:
+            self._keys.used(key)
+        if key is not None and key.operations:
+            # What a page does has no name among the operations.
+            key = msgspec.structs.replace(key, role=Role.READ)
         return Principal(key, self.csrf(cookie))
 
 

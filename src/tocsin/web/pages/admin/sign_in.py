@@ -9,6 +9,7 @@ from starlette.responses import RedirectResponse, Response
 from tocsin.model.access import IDENTITY_PREFIX
 from tocsin.model.audit import AuditAction
 from tocsin.web.http.access import AuthFailures
+from tocsin.web.http.errors import Forbidden, ForeignSource
 from tocsin.web.pages.admin.sessions import Sessions
 from tocsin.web.pages.admin.single_sign_on import SingleSignOn, within
 from tocsin.web.pages.context import NewCookie, RequestContext
@@ -40,7 +41,13 @@ class SignInPart(Part):
     async def sign_in(self, context: RequestContext) -> Response:
         """Signs in with a valid key under a new cookie, which prevents session fixation."""
         to = within(context.form.exact("to"))
-        cookie = await self._sessions.sign_in(context.form.get("key"))
+        try:
+            cookie = await self._sessions.sign_in(context.form.get("key"), context.address)
+        except Forbidden as error:
+            if isinstance(error, ForeignSource):
+                self._auth_failures.report(context.address, "foreign_source", "pages")
+            message = f"{str(error)[:1].upper()}{str(error)[1:]}."
+            return self._pages.page("admin/login.html", context, 403, title="Sign in", message=message, to=to)
         if cookie is None:
             suppressed = self._auth_failures.failure(context.address, "unknown_key", "pages")
             if suppressed is not None:
@@ -51,7 +58,8 @@ class SignInPart(Part):
             return self._pages.page("admin/login.html", context, 403, title="Sign in", message=_NO_KEY, to=to)
         principal = await self._sessions.principal(cookie)
         if principal is not None and principal.key is not None:
-            await self._site.audit.write(AuditAction.SIGN_IN, replace(context.actor, key_id=principal.key.key_id))
+            actor = replace(context.actor, key_id=principal.key.key_id, name=principal.key.note)
+            await self._site.audit.write(AuditAction.SIGN_IN, actor)
         return NewCookie(to, cookie)
 
     @route("POST", "/logout")

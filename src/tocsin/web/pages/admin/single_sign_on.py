@@ -78,7 +78,7 @@ class SingleSignOn(Part):
             cookie = await self._sessions.sign_in_identity(key, identity.groups)
             await self._site.audit.write(
                 AuditAction.SIGN_IN,
-                replace(context.actor, key_id=identity.id),
+                replace(context.actor, key_id=identity.id, name=identity.name),
                 details={"name": identity.name, "groups": list(identity.groups)},
             )
             response = self.going_on(context, within(flow.to), cookie)

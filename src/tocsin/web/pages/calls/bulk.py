@@ -75,6 +75,7 @@ class CallBulk(CallPart):
         async def delete(key: str) -> None:
             tenant, _, call_id = key.partition("/")
             await context.calls.delete(tenant, call_id, context.correlation_id)
+            context.changed("calls/delete", tenant, call_id)
 
         return await self._change(context, _DELETE, waits, delete)
 
@@ -85,6 +86,7 @@ class CallBulk(CallPart):
         async def retry(key: str) -> None:
             tenant, _, call_id = key.partition("/")
             await context.calls.retry(tenant, call_id, context.correlation_id)
+            context.changed("calls/retry", tenant, call_id)
 
         return await self._change(context, _RETRY, lambda call: call.status == CallStatus.FAILED, retry)
 

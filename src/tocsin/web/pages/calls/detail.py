@@ -250,6 +250,7 @@ class CallActions(CallPart):
         try:
             change = context.calls.tag if starred else context.calls.untag
             await change(tenant, service_call_id, STAR, context.correlation_id)
+            context.changed("calls/tag" if starred else "calls/untag", tenant, service_call_id)
         except InvalidInput as error:
             if context.fragment:
                 return HTMLResponse("", problem_kind(error).status, headers=toast(sentence(error), "failed"))
@@ -264,6 +265,7 @@ class CallActions(CallPart):
             await context.calls.tag(tenant, service_call_id, context.form.get("tag"), context.correlation_id)
         except InvalidInput as error:
             return await self._refused(context, tenant, service_call_id, error)
+        context.changed("calls/tag", tenant, service_call_id)
         return _to(tenant, service_call_id, "tagged")
 
     @route("POST", "/calls/untag")
@@ -271,6 +273,7 @@ class CallActions(CallPart):
         """Removes a tag."""
         tenant, service_call_id = self._writable(context)
         await context.calls.untag(tenant, service_call_id, context.form.exact("tag"), context.correlation_id)
+        context.changed("calls/untag", tenant, service_call_id)
         return _to(tenant, service_call_id, "untagged")
 
     @route("POST", "/calls/delete")
@@ -281,6 +284,7 @@ class CallActions(CallPart):
             await context.calls.delete(tenant, service_call_id, context.correlation_id)
         except ServiceCallNotScheduled as error:
             return await self._refused(context, tenant, service_call_id, error)
+        context.changed("calls/delete", tenant, service_call_id)
         return RedirectResponse(list_path(tenant, notice="deleted"), 303)
 
     @route("POST", "/calls/retry")
@@ -291,6 +295,7 @@ class CallActions(CallPart):
             await context.calls.retry(tenant, service_call_id, context.correlation_id)
         except ServiceCallNotFailed as error:
             return await self._refused(context, tenant, service_call_id, error)
+        context.changed("calls/retry", tenant, service_call_id)
         return _to(tenant, service_call_id, "retried")
 
     async def _refused(

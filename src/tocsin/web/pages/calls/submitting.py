@@ -72,6 +72,8 @@ class CallSubmission(CallPart, Editing[CallForm]):
             return await self.form(context, form, problem=error, words=_CONFLICT, before=path(form.tenant, before))
         except Unavailable as error:
             return await self.form(context, form, problem=error, words=f"{error}. {_OUTCOME_UNKNOWN}")
+        if submitted.created:
+            context.changed("calls/submit", form.tenant, submitted.service_call_id)
         response = RedirectResponse(f"{path(form.tenant, submitted.service_call_id)}?notice=submitted", 303)
         self._site.tenants.remember(context, form.tenant, response)
         return response

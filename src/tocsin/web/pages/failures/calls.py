@@ -80,6 +80,7 @@ class CallFailurePages(CallPart):
             newest, _ = await calls.members(_filter(key), 1, None)
             for one in newest:
                 await calls.retry_failure(one, context.correlation_id)
+                context.changed("calls/retry", one.tenant_id, one.service_call_id)
                 return RedirectResponse(call_path(one.tenant_id, one.service_call_id), 303)
         except (InvalidInput, Conflict, NotFound) as error:
             return await self._group_page(context, key, error)

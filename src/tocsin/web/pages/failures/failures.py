@@ -166,6 +166,8 @@ class FailurePages(Part):
             await self._service.write(self._service.namespaces.shard_of(op.namespace, row.uuid), op)
         except (Conflict, NotFound) as error:
             return await self._group_page(context, key, error)
+        group = "schedules" if is_of_schedule(row) else "timers"
+        context.changed(f"{group}/replay", op.namespace, row.timer_id)
         if kind_of(row) is FailedKind.NOTIFICATION:
             return RedirectResponse(failures_path(key), 303)
         return RedirectResponse(with_query(_path_of(row), {"notice": "replayed"}), 303)

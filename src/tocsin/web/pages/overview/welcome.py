@@ -97,6 +97,7 @@ class Welcome(Part):
             del self._receivers[next(iter(self._receivers))]
         self._receivers[token] = _Receiver(context.now_us + _KEPT_US, timer_id)
         await self._service.create(self._parser.timer(sent, context.now_us, None), UNLESS_EXISTS)
+        context.changed("timers/create", DEFAULT_NAMESPACE, timer_id)
         return RedirectResponse(f"{PREFIX}{token}", 303)
 
     @route("GET", "/welcome/{token}")

@@ -122,6 +122,8 @@ class ScheduleActions(Part):
             await action(*name)
         except (InvalidInput, ScheduleEnded, BacklogFull) as error:
             return await self._refused(context, name, error)
+        # The page's path is that of the API's operation.
+        context.changed(context.path.removeprefix("/"), *name)
         return RedirectResponse(with_query(schedule_path(*name), {"notice": notice}), 303)
 
     async def _refused(

@@ -102,11 +102,14 @@ class ScheduleEditing(CallbackEditing[ScheduleForm, ScheduleView]):
             stored = await self._schedules.create(timer, definition)
         except (InvalidInput, ScheduleEnded) as error:
             return await self.form(context, form, problem=error)
+        if not stored.unchanged:
+            context.changed("schedules/create", form.namespace, form.id)
         return self.done(form, "unchanged" if stored.unchanged else "created" if existing is None else "replaced")
 
     async def update(self, context: RequestContext, form: ScheduleForm, body: Body) -> int | None:
         sent = _update_reader.read(msgspec.json.encode(body))
         await self._schedules.update(form.namespace, form.id, *self._schedule_parser.changes(sent))
+        context.changed("schedules/update", form.namespace, form.id)
         return None
 
     def _new(self, form: ScheduleForm, now_us: int) -> tuple[Timer, Definition]:

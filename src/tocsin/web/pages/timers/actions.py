@@ -33,6 +33,7 @@ class TimerActions(Part):
             await self._service.delete(namespace, timer_id)
         except TimerNotPending as error:
             return await self._refused(context, error)
+        context.changed("timers/delete", namespace, timer_id)
         return _to(namespace, timer_id, "canceled")
 
     @route("POST", "/timers/fire")
@@ -63,6 +64,7 @@ class TimerActions(Part):
             await self._service.update(namespace, timer_id, changes)
         except (InvalidInput, TimerNotPending) as error:
             return await self._refused(context, error)
+        context.changed("timers/update", namespace, timer_id)
         # A run that has begun is another one afterwards, so that is not undone.
         undoable = notice == "rescheduled" and not before.attempts and before.execute_at > context.now_us
         return _to(namespace, timer_id, notice, **({"was": format_instant(before.execute_at)} if undoable else {}))
@@ -87,6 +89,7 @@ class TimerActions(Part):
             return await self._refused(context, error)
         except ValueError as error:
             return await self._detail.of(context, namespace, timer_id, status=400, problem=f"Not replayed: {error}.")
+        context.changed("timers/replay", namespace, timer_id)
         return _to(namespace, timer_id, "replayed")
 
     async def _refused(self, context: RequestContext, error: InvalidInput | Conflict) -> Response:

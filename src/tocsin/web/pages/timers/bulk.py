@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from starlette.responses import Response
 
 from tocsin.model.access import EVERY, Role
@@ -66,17 +68,21 @@ class BulkActions(Part):
             for key in keys
             if (view := views.get(key)) and (view.timer.status is Status.PENDING) == pending
         ]
-        return await ask_or_change(self._pages, context, action, targets, len(keys) - len(targets), change, _reason)
+        return await ask_or_change(
+            self._pages, context, action, targets, len(keys) - len(targets), partial(change, context), _reason
+        )
 
-    async def _replay(self, key: str) -> None:
+    async def _replay(self, context: RequestContext, key: str) -> None:
         namespace, _, timer_id = key.partition("/")
         (outcome,) = await self._service.replay(namespace, [timer_id], Changes())
         if isinstance(outcome, TocsinError):
             raise outcome
+        context.changed("timers/replay", namespace, timer_id)
 
-    async def _cancel(self, key: str) -> None:
+    async def _cancel(self, context: RequestContext, key: str) -> None:
         namespace, _, timer_id = key.partition("/")
         await self._service.delete(namespace, timer_id)
+        context.changed("timers/delete", namespace, timer_id)
 
 
 def _target(view: TimerView) -> Target:

@@ -123,6 +123,7 @@ class TimerEditing(CallbackEditing[TimerForm, TimerView]):
             return await self.form(context, form, existing=await self._existing(form))
         except InvalidInput as error:
             return await self.form(context, form, problem=error)
+        context.changed("timers/create", form.namespace, form.id)
         return self.done(form, "replaced" if replaced else "created")
 
     async def _to_replace(self, context: RequestContext, form: TimerForm) -> bool:
@@ -146,6 +147,7 @@ class TimerEditing(CallbackEditing[TimerForm, TimerView]):
         if form.when == "at" and isinstance(at, int) and self._must_confirm_past(context, at):
             return at
         await self._service.update(form.namespace, form.id, changes)
+        context.changed("timers/update", form.namespace, form.id)
         return None
 
     async def outcome(self, context: RequestContext, form: TimerForm, view: TimerView | None) -> Outcome:

@@ -18,13 +18,20 @@ import java.util.Map;
  * @param namespaces Limits the key to these namespaces.
  * @param tenants Limits the key to these tenants.
  * @param expiresAt When the key expires; without it, never.
+ * @param operations Limits the key to these operations: names such as <code>timers/create</code>, which are the paths
+ * below the version, for service calls <code>calls/submit</code> and its like; groups such as
+ * <code>timers/*</code>; <code>read</code>, for all that a key of role read may use.
+ * @param sources Limits the key to requests from these addresses and networks. The client's address counts, which
+ * behind a proxy the setting <code>trusted_proxies</code> finds.
  */
 public record CreateKey(
         KeyRole role,
         Field<String> name,
         Field<List<String>> namespaces,
         Field<List<String>> tenants,
-        Field<Instant> expiresAt) {
+        Field<Instant> expiresAt,
+        Field<List<String>> operations,
+        Field<List<String>> sources) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -35,6 +42,8 @@ public record CreateKey(
     public static CreateKey of(KeyRole role) {
         return new CreateKey(
                 role,
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -63,7 +72,9 @@ public record CreateKey(
                 name,
                 namespaces,
                 tenants,
-                expiresAt);
+                expiresAt,
+                operations,
+                sources);
     }
 
     /**
@@ -88,7 +99,9 @@ public record CreateKey(
                 name,
                 namespaces,
                 tenants,
-                expiresAt);
+                expiresAt,
+                operations,
+                sources);
     }
 
     /**
@@ -113,7 +126,9 @@ public record CreateKey(
                 name,
                 namespaces,
                 tenants,
-                expiresAt);
+                expiresAt,
+                operations,
+                sources);
     }
 
     /**
@@ -138,7 +153,69 @@ public record CreateKey(
                 name,
                 namespaces,
                 tenants,
-                expiresAt);
+                expiresAt,
+                operations,
+                sources);
+    }
+
+    /**
+     * Limits the key to these operations: names such as <code>timers/create</code>, which are the paths
+     * below the version, for service calls <code>calls/submit</code> and its like; groups such as
+     * <code>timers/*</code>; <code>read</code>, for all that a key of role read may use.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateKey operations(List<String> value) {
+        return operations(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param operations Limits the key to these operations: names such as <code>timers/create</code>, which are the paths
+     * below the version, for service calls <code>calls/submit</code> and its like; groups such as
+     * <code>timers/*</code>; <code>read</code>, for all that a key of role read may use.
+     * @return a copy with it
+     */
+    public CreateKey operations(Field<List<String>> operations) {
+        return new CreateKey(
+                role,
+                name,
+                namespaces,
+                tenants,
+                expiresAt,
+                operations,
+                sources);
+    }
+
+    /**
+     * Limits the key to requests from these addresses and networks. The client's address counts, which
+     * behind a proxy the setting <code>trusted_proxies</code> finds.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateKey sources(List<String> value) {
+        return sources(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param sources Limits the key to requests from these addresses and networks. The client's address counts, which
+     * behind a proxy the setting <code>trusted_proxies</code> finds.
+     * @return a copy with it
+     */
+    public CreateKey sources(Field<List<String>> sources) {
+        return new CreateKey(
+                role,
+                name,
+                namespaces,
+                tenants,
+                expiresAt,
+                operations,
+                sources);
     }
 
     /**
@@ -153,6 +230,8 @@ public record CreateKey(
         namespaces.putInto(sent, "namespaces", each -> Json.array(each, Json::of));
         tenants.putInto(sent, "tenants", each -> Json.array(each, Json::of));
         expiresAt.putInto(sent, "expiresAt", Values::toJson);
+        operations.putInto(sent, "operations", each -> Json.array(each, Json::of));
+        sources.putInto(sent, "sources", each -> Json.array(each, Json::of));
         return Json.object(sent);
     }
 }

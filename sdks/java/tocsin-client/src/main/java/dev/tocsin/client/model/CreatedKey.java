@@ -18,6 +18,12 @@ import org.jspecify.annotations.Nullable;
  * @param createdAt An RFC 3339 instant with a time zone.
  * @param key The key; send it as <code>Authorization: Bearer &lt;key&gt;</code>.
  * @param expiresAt When the key expires; absent: never. Null if absent.
+ * @param operations Limits the key to these operations: names such as <code>timers/create</code>, which are the paths
+ * below the version, for service calls <code>calls/submit</code> and its like; groups such as
+ * <code>timers/*</code>; <code>read</code>, for all that a key of role read may use. Null if absent.
+ * @param sources Limits the key to requests from these addresses and networks. The client's address counts, which
+ * behind a proxy the setting <code>trusted_proxies</code> finds. Null if absent.
+ * @param lastUsedAt When the key was used last, accurate to an hour; absent: it was not used yet. Null if absent.
  */
 public record CreatedKey(
         String keyId,
@@ -27,7 +33,10 @@ public record CreatedKey(
         List<String> tenants,
         Instant createdAt,
         String key,
-        @Nullable Instant expiresAt) {
+        @Nullable Instant expiresAt,
+        @Nullable List<String> operations,
+        @Nullable List<String> sources,
+        @Nullable String lastUsedAt) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -44,6 +53,9 @@ public record CreatedKey(
                 source.read("tenants", json -> json.asList(Json::asString)),
                 source.read("createdAt", Values::toInstant),
                 source.read("key", Json::asString),
-                source.readOptional("expiresAt", Values::toInstant));
+                source.readOptional("expiresAt", Values::toInstant),
+                source.readOptional("operations", json -> json.asList(Json::asString)),
+                source.readOptional("sources", json -> json.asList(Json::asString)),
+                source.readOptional("lastUsedAt", Json::asString));
     }
 }

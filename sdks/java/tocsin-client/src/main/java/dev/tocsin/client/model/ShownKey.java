@@ -17,6 +17,12 @@ import org.jspecify.annotations.Nullable;
  * @param tenants Limits the key to these tenants. If both lists are empty, the key is not limited.
  * @param createdAt An RFC 3339 instant with a time zone.
  * @param expiresAt When the key expires; absent: never. Null if absent.
+ * @param operations Limits the key to these operations: names such as <code>timers/create</code>, which are the paths
+ * below the version, for service calls <code>calls/submit</code> and its like; groups such as
+ * <code>timers/*</code>; <code>read</code>, for all that a key of role read may use. Null if absent.
+ * @param sources Limits the key to requests from these addresses and networks. The client's address counts, which
+ * behind a proxy the setting <code>trusted_proxies</code> finds. Null if absent.
+ * @param lastUsedAt When the key was used last, accurate to an hour; absent: it was not used yet. Null if absent.
  */
 public record ShownKey(
         String keyId,
@@ -25,7 +31,10 @@ public record ShownKey(
         List<String> namespaces,
         List<String> tenants,
         Instant createdAt,
-        @Nullable Instant expiresAt) {
+        @Nullable Instant expiresAt,
+        @Nullable List<String> operations,
+        @Nullable List<String> sources,
+        @Nullable String lastUsedAt) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -41,6 +50,9 @@ public record ShownKey(
                 source.read("namespaces", json -> json.asList(Json::asString)),
                 source.read("tenants", json -> json.asList(Json::asString)),
                 source.read("createdAt", Values::toInstant),
-                source.readOptional("expiresAt", Values::toInstant));
+                source.readOptional("expiresAt", Values::toInstant),
+                source.readOptional("operations", json -> json.asList(Json::asString)),
+                source.readOptional("sources", json -> json.asList(Json::asString)),
+                source.readOptional("lastUsedAt", Json::asString));
     }
 }

@@ -1,0 +1,174 @@
+"""What reading and changing has in common of what namespaces have many of, such as calendars: each has a name and a version,
+is a record of the store, and is known to every node."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Iterable
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+from tocsin.model.errors import Conflict, FieldError, InvalidInput, NamespaceDeleting, NamespaceNotFound, NotFound
+from tocsin.model.namespace import RESERVED_PREFIX
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.supervisor import Supervisor
+from tocsin.timers.namespaces import Namespaces, refuse_version, until_known_everywhere
+
+#: Attempts at a change that others change at the same time.
+_TRIES_MAX = 10
+
+
+class _Versioned(Protocol):
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+
+
+R = TypeVar("R", bound=_Versioned)
+
+
+class KnownRecords(Protocol[R]):
+    """Those of a namespace, as this node knows them."""
+
+    def __len__(self) -> int: ...
+
+    def get(self, name: str, /) -> R | None:
+        """The one of that name."""
+
+    def all(self) -> list[R]:
+        """All of them, by name."""
+
+
+class ScopedRecords(ABC, Generic[R]):
+    """All methods raise NamespaceNotFound and Unavailable, and those that change something NamespaceDeleting, Conflict and
+    InvalidInput. A change returns when every node that may fire a timer applies it, as `Namespaces.update` does."""
+
+    #: What one is, in a sentence; why the server's own namespaces have none; the error where there is none of a name.
+    kind: ClassVar[str]
+    without: ClassVar[str]
+    not_found: ClassVar[type[NotFound]]
+
+    def __init__(self, context: Context, supervisor: Supervisor, namespaces: Namespaces) -> None:
+        self._context, self._supervisor, self._namespaces = context, supervisor, namespaces
+        # One change at a time on this node, so that changes don't force one another to retry.
+        self._turn = asyncio.Lock()
+
+    @abstractmethod
+    def known(self, namespace: str) -> KnownRecords[R]:
+        """Those of the namespace, as this node knows them."""
+
+    @abstractmethod
+    def _name(self, record: R) -> str:
+        """Its name in its namespace."""
+
+    @abstractmethod
+    def _write(self, record: R) -> Awaitable[bool]:
+        """Stores it if the stored one has the version before; returns whether it had."""
+
+    @abstractmethod
+    def _remove(self, namespace: str, name: str) -> Awaitable[bool]:
+        """Removes it from the store."""
+
+    # ------------------------------------------------------------------ reading
+
+    async def _stored(self, namespace: str) -> KnownRecords[R]:
+        """Those of the namespace, as they are stored."""
+        await self._namespaces.refresh()
+        self._namespaces.get(namespace)
+        return self.known(namespace)
+
+    def _found(self, record: R | None, namespace: str, name: str) -> R:
+        if record is None:
+            raise self.not_found(
+                f"namespace {namespace!r} has no {self.kind} {name!r}; create it with {self.kind}s/put"
+            )
+        return record
+
+    async def _page(self, namespace: str, after: str, limit: int) -> tuple[list[R], bool]:
+        """The first ones behind the name `after`, by name, and whether more follow."""
+        records = (await self._stored(namespace)).all()
+        records = records[bisect_right(records, after, key=self._name) :]
+        return records[:limit], len(records) > limit
+
+    async def _first(self, namespaces: Iterable[str], most: int) -> tuple[list[R], bool]:
+        """The first ones of these namespaces, by namespace and name, and whether more follow."""
+        await self._namespaces.refresh()
+        found: list[R] = []
+        for namespace in sorted(namespaces):
+            found += self.known(namespace).all()
+            if len(found) > most:
+                break
+        return found[:most], len(found) > most
+
+    # ------------------------------------------------------------------ changing
+
+    def _refuse_version(self, name: str, known: R | None, expected: int | None) -> None:
+        refuse_version(f"{self.kind} {name!r}", 0 if known is None else known.version, expected)
+
+    async def _refresh_to_change(self, namespace: str) -> None:
+        if namespace.startswith(RESERVED_PREFIX):
+            reason = f"begins with {RESERVED_PREFIX!r}, which is reserved for the server: {self.without}"
+            raise InvalidInput(FieldError("namespace", reason))
+        await self._stored(namespace)
+        self._namespaces.refuse_deleting(namespace)
+
+    async def _change(self, namespace: str, name: str, change: Callable[[R | None], R]) -> tuple[R, bool]:
+        """Stores what `change` makes of the present one; returns it, and whether it differs. What returns the very same one
+        changes nothing."""
+        async with self._turn:
+            changed = await self._change_stored(namespace, name, change)
+        await self._apply_everywhere()
+        return changed
+
+    async def _change_stored(self, namespace: str, name: str, change: Callable[[R | None], R]) -> tuple[R, bool]:
+        """Makes the change to what is stored, again if others change it at the same time."""
+        for _ in range(_TRIES_MAX):
+            await self._refresh_to_change(namespace)
+            known = self.known(namespace).get(name)
+            changed = change(known)
+            if changed is known:
+                return changed, False
+            if await self._namespaces.read(self._write(changed)):
+                await self._namespaces.refresh()
+                if known is None:
+                    await self._withdraw_orphan(namespace, name)
+                return changed, True
+        raise Conflict(
+            f"others changed {self.kind} {name!r} in namespace {namespace!r} at the same time {_TRIES_MAX} times; try again"
+        )
+
+    async def _delete(
+        self,
+        namespace: str,
+        name: str,
+        expected_version: int | None,
+        check: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Removes it, unless `check` raises."""
+        async with self._turn:
+            await self._refresh_to_change(namespace)
+            known = self._found(self.known(namespace).get(name), namespace, name)
+            self._refuse_version(name, known, expected_version)
+            if check is not None:
+                await check()
+            await self._namespaces.read(self._remove(namespace, name))
+            await self._namespaces.refresh()
+        await self._apply_everywhere()
+
+    async def _withdraw_orphan(self, namespace: str, name: str) -> None:
+        """Removes one that was created while its namespace was deleted, whose others may have been removed before. Raises
+        NamespaceNotFound, NamespaceDeleting then."""
+        try:
+            self._namespaces.get(namespace)
+            self._namespaces.refuse_deleting(namespace)
+        except (NamespaceNotFound, NamespaceDeleting):
+            await self._namespaces.read(self._remove(namespace, name))
+            raise
+
+    async def _apply_everywhere(self) -> None:
+        """Returns when every node that may fire a timer applies them as they are stored (rule 23)."""
+        peers = self._namespaces.peers
+        if peers is not None:
+            await until_known_everywhere(self._context, self._supervisor.membership, peers)
