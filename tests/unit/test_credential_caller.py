@@ -28,7 +28,7 @@ def destination(url: str) -> str:
 
 
 class Inner:
-    """Records what is sent, and answers it with `status`; requests for tokens as `tokens` says, each once it is let."""
+    """Records what is sent, and answers it with `status`; requests for tokens by `tokens`, of which the last one stays."""
 
     def __init__(self) -> None:
         self.sent: list[Invocation] = []
