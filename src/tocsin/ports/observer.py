@@ -344,7 +344,7 @@ class ClaimFailed(Event, frozen=True):
 
 
 class TimerSuspended(Event, frozen=True):
-    """A timer is suspended; `reason`: `egress`, `bad_record: …`, `namespace:…`, `destination:…`, `flow:…` or `credential:…`."""
+    """A timer is suspended, for `egress`, `bad_record: …`, `namespace:…`, `destination:…`, `flow:…` or `credential:…`."""
 
     shard_id: int
     uuid: bytes
