@@ -9,6 +9,7 @@ from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.instants import format_duration, format_instant
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer
+from tocsin.ports.credentials import NoCredentials
 from tocsin.ports.forward import REFUSED, Obstacle, RowPlace, Whereabouts, credential_of
 from tocsin.timers.listing import TimerView
 
@@ -48,13 +49,18 @@ class Asked:
 _Found = tuple[TimerState, WaitsFor | None, int | None, str]
 
 
+_NO_CREDENTIALS = NoCredentials()
 #: Why a credential can't be sent to a destination, as this node knows it: of its namespace, name and destination; None if it
 #: can.
 CredentialObstacle = Callable[[str, str, str], str | None]
 
 
 def explain(
-    view: TimerView, namespace: Namespace, asked: Asked, now_us: int, obstacle: CredentialObstacle
+    view: TimerView,
+    namespace: Namespace,
+    asked: Asked,
+    now_us: int,
+    obstacle: CredentialObstacle = _NO_CREDENTIALS.obstacle,
 ) -> Explanation:
     """The explanation of a timer that was read after the owner of its shard was asked."""
     credential = credential_of(view.suspended or "")
