@@ -361,12 +361,12 @@ OPERATIONS: dict[str, dict[str, About]] = {
             errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
             example={"namespace": "orders", "limit": 100},
         ),
+        "testCredential": About("Test a credential", errors=_CREDENTIAL_READ_ERRORS, example=_CREDENTIAL),
         "deleteCredential": About(
             "Delete a credential",
             errors=("CREDENTIAL_NOT_FOUND", "VERSION_CONFLICT", *_FLOW_CHANGE_ERRORS),
             example=_CREDENTIAL,
         ),
-        "testCredential": About("Test a credential", errors=_CREDENTIAL_READ_ERRORS, example=_CREDENTIAL),
         "signingKeys": About("Get the keys that verify JWTs", errors=("SHARD_UNAVAILABLE",)),
         "openidConfiguration": About("Get the issuer of JWTs", errors=("NOT_AN_ISSUER",)),
     },

@@ -51,16 +51,16 @@ class CredentialHandlers:
         page has none."""
         return await self._requests.list(sent)
 
-    @_change("deleteCredential", "/api/v1/credentials/delete", status=204)
-    async def delete(self, request: ApiRequest, sent: wire.DeleteCredential) -> None:
-        """Removes the credential. Due timers that name it wait, without an attempt, until there is one of this name again."""
-        await self._requests.delete(sent, request.actor)
-
     @_change("testCredential", "/api/v1/credentials/test")
     async def test(self, request: ApiRequest, sent: wire.TestCredential) -> wire.TestedCredential:
         """Tries the credential: fetches or signs the token that it needs, and opens a connection to each of its hosts,
         without a request; with a url, sends HEAD there instead. The response states what happened, and has no secret."""
         return wire.tested_answer(await self._requests.test(sent))
+
+    @_change("deleteCredential", "/api/v1/credentials/delete", status=204)
+    async def delete(self, request: ApiRequest, sent: wire.DeleteCredential) -> None:
+        """Removes the credential. Due timers that name it wait, without an attempt, until there is one of this name again."""
+        await self._requests.delete(sent, request.actor)
 
 
 class SigningKeyHandlers:
