@@ -8,6 +8,7 @@ import msgspec
 from scripts.openapi.codes import CODES, kind_of_code
 
 from tocsin.model.access import Role
+from tocsin.model.credential import ClientAuth, CredentialType
 from tocsin.model.explanation import TimerState, WaitsFor
 from tocsin.model.failure_groups import FailedKind
 from tocsin.model.job import JobAction, JobKind, JobState
@@ -24,6 +25,7 @@ from tocsin.web.http import (
     agent_wire,
     calendars,
     cluster,
+    credentials,
     destinations,
     failures,
     flows,
@@ -151,6 +153,35 @@ _CALENDAR = calendars.Calendar(
     version=1,
     created_at=_CREATED,
     updated_at=_CREATED,
+)
+_CREDENTIAL = credentials.Credential(
+    namespace="orders",
+    name="billing-api",
+    type=CredentialType.OAUTH2,
+    hosts=["api.example.com"],
+    token_url="https://login.example.com/oauth2/token",
+    client_id="tocsin",
+    client_authentication=ClientAuth.BASIC,
+    scope="bills",
+    version=1,
+    created_at=_CREATED,
+    updated_at=_CREATED,
+)
+_TESTED = credentials.TestedCredential(
+    True,
+    [
+        credentials.TestStep("token", "https://login.example.com:443", True, "a token was issued"),
+        credentials.TestStep("connection", "https://api.example.com:443", True, "connected"),
+    ],
+)
+_SIGNING_KEY = credentials.SigningKey(
+    "EC",
+    "P-256",
+    "inQqsefRJ6kXiypSJ8LjWO7Bm-nIb54gCQkiqVAwa-Y",
+    "mKyAls52cxf0dCvNbduKhHmkhqqVlzbtX58OxZnM_8Q",
+    "RkD22atHdDasjExrsQMYuwJwD78kDROIDjSP1jkjKwk",
+    "sig",
+    "ES256",
 )
 _MONITOR = monitor_wire.Monitor(
     namespace="orders",
@@ -327,6 +358,11 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
     flows.FlowPage(flows=[_FLOW]),
     _CALENDAR,
     calendars.CalendarPage(calendars=[_CALENDAR_SUMMARY]),
+    _CREDENTIAL,
+    credentials.CredentialPage(credentials=[_CREDENTIAL]),
+    _TESTED,
+    credentials.SigningKeySet([_SIGNING_KEY]),
+    credentials.OpenIdConfiguration("https://timers.example", "https://timers.example/.well-known/jwks.json"),
     monitor_wire.MonitorAnswer(monitor=_MONITOR),
     monitor_wire.MonitorPut(monitor=_MONITOR, created=True, ping_url=_PING_URL),
     monitor_wire.MonitorRotated(monitor=_MONITOR, ping_url=_PING_URL),

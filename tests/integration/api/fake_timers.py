@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 from fake_calendars import FakeCalendars
+from fake_credentials import FakeCredentials
 from fake_destinations import FakeDestinations
 from fake_failures import FakeFailures
 from fake_flows import FakeFlows
@@ -169,6 +170,7 @@ class FakeTimerService(TimerService):
         self.namespaces = FakeNamespaces(self._check)
         self.failures = cast("Any", FakeFailures(self._check))
         self.flow_rules = FakeFlows(self._check)
+        self.credentials = FakeCredentials(self._check)
         self.calendars = FakeCalendars(self._check, self.namespaces)
         self.destinations = FakeDestinations()
 

@@ -17,15 +17,20 @@ from tocsin.cli.client import Client, ServerRefused
 from tocsin.cli.declared.document import (
     RULES,
     DeclaredCalendar,
+    DeclaredCredential,
     DeclaredFlow,
     DeclaredMonitor,
     DeclaredNamespace,
     DeclaredSchedule,
     Entry,
+    destination_of,
+    secret_from,
 )
 from tocsin.model.access import EVERY
+from tocsin.model.credential import LIFETIME_US_DEFAULT, ClientAuth
 from tocsin.model.errors import FieldError
 from tocsin.model.hooks import NO_HOOKS
+from tocsin.model.instants import format_duration
 from tocsin.model.monitor import Monitor, MonitorState, MonitorStatus
 from tocsin.model.namespace import RESERVED_PREFIX, Answers, HistoryMode, Namespace
 from tocsin.model.quota import NO_QUOTAS
@@ -36,6 +41,7 @@ from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http.calendars import calendar_answer, calendar_in
 from tocsin.web.http.callback_batches import batch_answer
 from tocsin.web.http.convert import RequestParser
+from tocsin.web.http.credentials import credential_answer, credential_in
 from tocsin.web.http.flows import limits_answer, rule_in
 from tocsin.web.http.monitor_wire import PutMonitor
 from tocsin.web.http.monitors import monitor_answer, monitor_in
@@ -54,6 +60,8 @@ _PAGE_ROWS = 1_000
 #: Fields that the server keeps as the very text that was sent; and fields that it shows as they are.
 _TEXTS = ("payload", "body")
 _FREE_FORM = frozenset({*_TEXTS, "description"})
+#: Fields that name other objects.
+_NAMED = {"only", "skip", "credential"}
 _YES, _NO = msgspec.Raw(b"true"), msgspec.Raw(b"false")
 _encode = msgspec.json.encode
 
@@ -116,6 +124,7 @@ class _Page(msgspec.Struct):
     namespaces: list[Fields] = []
     flows: list[Fields] = []
     calendars: list[Fields] = []
+    credentials: list[Fields] = []
     schedules: list[Fields] = []
     monitors: list[Fields] = []
     cursor: str | None = msgspec.field(default=None, name="nextCursor")
@@ -353,6 +362,47 @@ class Calendars(Kind):
         return {"timeZone": _encoded("UTC"), **dict.fromkeys(("dates", "ranges", "weekdays"), _encoded([]))}
 
 
+class Credentials(Kind):
+    """Credentials. Their secrets are not declared; an entry names the environment variable that has one."""
+
+    title, plural, key_fields, struct = "credential", "credentials", ("namespace", "name"), DeclaredCredential
+
+    def wanted(self, sent: DeclaredCredential) -> Fields:
+        assert sent.namespace is not UNSET
+        return self._picked(
+            _members(credential_answer(credential_in(sent.namespace, sent.name, sent, RULES, destination_of)))
+        )
+
+    def stored(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:
+        for namespace in namespaces:
+            for page in _pages(client, "/credentials/list", {"namespace": namespace, "limit": _PAGE_ROWS}):
+                for shown in page.credentials:
+                    yield _stored((namespace, _decoded(shown["name"])), self._picked(shown), shown)
+
+    def is_unchanged(self, client: Client, entry: Entry, wanted: Fields, stored: Stored | None) -> bool:
+        if stored is None or not secret_from(entry.sent):
+            return stored is not None
+        return client.written("/credentials/put", {**self._request(entry), "dryRun": True})[1] != ""
+
+    def put(self, client: Client, change: Change, managed_by: str | None) -> None:
+        assert change.entry is not None
+        marked = {} if managed_by is None else {"managedBy": managed_by}
+        expected = {"expectedVersion": change.expected_version}
+        client.post("/credentials/put", self._request(change.entry) | marked | expected)
+
+    def _request(self, entry: Entry) -> dict[str, Any]:
+        fields = {name: value for name, value in entry.fields.items() if name != "secretFrom"}
+        return {**fields, "namespace": entry.sent.namespace, **secret_from(entry.sent)}
+
+    @property
+    def _usual(self) -> Fields:
+        return {
+            "hosts": _encoded([]),
+            "clientAuthentication": _encoded(ClientAuth.BASIC),
+            "lifetime": _encoded(format_duration(LIFETIME_US_DEFAULT)),
+        }
+
+
 class Schedules(Kind):
     """Schedules."""
 
@@ -406,14 +456,15 @@ class Schedules(Kind):
             ended = refusal.code == "SCHEDULE_ENDED" or {path for path, _ in refusal.errors} == {"endAt"}
             if stored is None and ended:
                 return True
-            if refusal.code == "NAMESPACE_NOT_FOUND" or self._names_new_calendars(refusal):
+            if refusal.code == "NAMESPACE_NOT_FOUND" or self._names_new_ones(refusal):
                 return False
             raise
 
     @staticmethod
-    def _names_new_calendars(refusal: ServerRefused) -> bool:
-        """Whether all that the server has against an entry are missing calendars, which the file may declare."""
-        return bool(refusal.errors) and {path for path, _ in refusal.errors} <= {"only", "skip"}
+    def _names_new_ones(refusal: ServerRefused) -> bool:
+        """Whether all that the server has against an entry are missing calendars and credentials, which the file may
+        declare."""
+        return bool(refusal.errors) and {path.rpartition(".")[2] for path, _ in refusal.errors} <= _NAMED
 
     def put(self, client: Client, change: Change, managed_by: str | None) -> None:
         assert change.entry is not None
@@ -494,7 +545,7 @@ class Monitors(Kind):
 
 
 #: All kinds, in the order in which they are created; deletes go the other way.
-KINDS: Sequence[Kind] = (Namespaces(), Flows(), Calendars(), Schedules(), Monitors())
+KINDS: Sequence[Kind] = (Namespaces(), Flows(), Calendars(), Credentials(), Schedules(), Monitors())
 
 
 def differences(kind: Kind, wanted: Fields, stored: Stored) -> Differences:

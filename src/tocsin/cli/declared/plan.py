@@ -26,6 +26,7 @@ _OVERTAKEN = frozenset(
         "SCHEDULE_NOT_FOUND",
         "FLOW_NOT_FOUND",
         "CALENDAR_NOT_FOUND",
+        "CREDENTIAL_NOT_FOUND",
         "MONITOR_NOT_FOUND",
     }
 )

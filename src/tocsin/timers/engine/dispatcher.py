@@ -7,7 +7,7 @@ import asyncio
 from tocsin.model.batch import CallbackBatch
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
-from tocsin.ports.forward import REFUSED, UNOPENED, Obstacle
+from tocsin.ports.forward import REFUSED, UNOPENED, Obstacle, credential_of
 from tocsin.ports.observer import DispatchPaused, DispatchResumed
 from tocsin.timers.engine.admission import TURNS_MAX, Admission
 from tocsin.timers.engine.alarm import Alarm
@@ -577,7 +577,9 @@ class Dispatcher:
             return self.admission.room_for(shard, name)
         if kind == "flow":
             return self._room_for_flow(shard, *name.split("/", 1))
-        if kind in (REFUSED, UNOPENED) and shard.suspended.refused_rounds:
+        found, gate = credential_of(reason), self.context.credential_gate
+        waits = kind in (REFUSED, UNOPENED) or found
+        if (waits and shard.suspended.refused_rounds) or (found and not gate.obstacle(*found)):
             return self.context.limits.resume_rows
         return 0
 
