@@ -36,6 +36,7 @@ from tocsin.model.packed import NewTimer, PackedTimer, unpacked
 from tocsin.model.quota import NO_QUOTAS
 from tocsin.model.run import RunStatus, run_of
 from tocsin.model.timer import Changes, LoggedAttempt, Status, Timer
+from tocsin.ports.seals import NoSeals
 from tocsin.stores.memory import MemoryStore
 from tocsin.tasks import Turns
 from tocsin.telemetry.clock import SystemClock
@@ -154,7 +155,7 @@ class FakeTimerService(TimerService):
     def __init__(self) -> None:
         self.turns = Turns()
         # Monitors take the store from it.
-        self._context = cast("Any", SimpleNamespace(store=MemoryStore(), quotas={}))
+        self._context = cast("Any", SimpleNamespace(store=MemoryStore(), quotas={}, seals=NoSeals()))
         self.quotas = QuotaGate(self._context)
         self.clear()
 
