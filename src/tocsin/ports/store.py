@@ -44,7 +44,7 @@ MONITORS_SUFFIX = "/monitor"
 NOTIFICATIONS_SUFFIX = "/notify"
 
 
-#: The same for what its sink has to be told. These rows are suspended ones whose instants lie behind those of all timers, and
+#: The same for what its sink is to get. These rows are suspended ones whose instants lie behind those of all timers, and
 #: before the log of a transfer: they order a shard's events by epoch and number.
 EVENTS_SUFFIX = "/event"
 _EVENTS_FIRST_US, _EVENT_NUMBERS = 2**61, 2**38

@@ -18,7 +18,7 @@ from tocsin.model.visible import visible
 if TYPE_CHECKING:
     import msgspec
 
-    from tocsin.cli.declared.kinds import Change
+    from tocsin.cli.declared.kind import Change
     from tocsin.cli.declared.plan import Outcome, Plan
 
 #: How each change is marked and coloured.

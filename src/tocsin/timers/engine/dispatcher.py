@@ -558,8 +558,7 @@ class Dispatcher:
     def trim(self, shard: Shard) -> None:
         """Call it periodically: suspends what the shard defers beyond its share of memory, which shrinks when the node gets
         more shards, and forgets destinations that are no longer needed."""
-        gone = self.admission.excess(shard)
-        for row, place in gone:
+        for row, place in (gone := self.admission.excess(shard)):
             self._suspend(shard, row, place.reason)
             self.admission.settle(place)
         if gone:
@@ -577,9 +576,9 @@ class Dispatcher:
             return self.admission.room_for(shard, name)
         if kind == "flow":
             return self._room_for_flow(shard, *name.split("/", 1))
-        found, gate = credential_of(reason), self.context.credential_gate
-        waits = kind in (REFUSED, UNOPENED) or found
-        if (waits and shard.suspended.refused_rounds) or (found and not gate.obstacle(*found)):
+        found = credential_of(reason)
+        tried = (kind in (REFUSED, UNOPENED) or found) and shard.suspended.refused_rounds
+        if tried or (found and not self.context.credential_gate.obstacle(*found)):
             return self.context.limits.resume_rows
         return 0
 
