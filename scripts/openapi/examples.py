@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from tocsin.model.access import Role
-from tocsin.model.credential import ClientAuth, CredentialType
+from tocsin.model.credential_type import ClientAuth, CredentialType
 from tocsin.model.explanation import TimerState, WaitsFor
 from tocsin.model.failure_groups import FailedKind
 from tocsin.model.job import JobAction, JobKind, JobState

@@ -18,7 +18,7 @@ from scripts.openapi.codes import CODES, FAILURES
 from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction, AuditSource
 from tocsin.model.condition import OnConflict
-from tocsin.model.credential import ClientAuth, CredentialType
+from tocsin.model.credential_type import ClientAuth, CredentialType
 from tocsin.model.explanation import TimerState, WaitsFor
 from tocsin.model.failure_groups import FailedKind
 from tocsin.model.job import JobAction, JobKind, JobState, WaitingStatus

@@ -13,7 +13,8 @@ from tests.support.patience import PATIENCE_S
 
 from tocsin.http_client.target import parse_url
 from tocsin.model.answer import NoCredential, NoResponse, NotSent, Response
-from tocsin.model.credential import Credential, CredentialType, origin_of, shown_host
+from tocsin.model.credential import Credential, origin_of, shown_host
+from tocsin.model.credential_type import CredentialType
 from tocsin.ports.http import Exchange, Identity, Invocation, Reply, Request, Result, Tls
 from tocsin.ports.seals import SealBroken
 from tocsin.targets.credentials import CredentialCaller

@@ -5,7 +5,8 @@ from __future__ import annotations
 from joserfc import jwt
 from joserfc.jwk import KeySet
 
-from tocsin.model.credential import Credential, CredentialType
+from tocsin.model.credential import Credential
+from tocsin.model.credential_type import CredentialType
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 from tocsin.ports.records import Records
 from tocsin.ports.seals import NoSeals

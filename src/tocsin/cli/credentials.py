@@ -10,7 +10,7 @@ import typer
 from tocsin.cli import output
 from tocsin.cli.command import Refused, WrongUsage, command, group
 from tocsin.cli.options import LOCAL_SERVER, AsJson, ServerOptions, content, given
-from tocsin.model.credential import SECRET_OF, ClientAuth, CredentialType
+from tocsin.model.credential_type import SECRET_OF, ClientAuth, CredentialType
 
 app = group(
     "Credentials: what the requests of timers identify themselves with (--credential).",

@@ -6,10 +6,10 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Collection
-from enum import StrEnum
 
 import msgspec
 
+from tocsin.model.credential_type import ClientAuth, CredentialType
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import US_PER_SECOND
 
@@ -33,33 +33,6 @@ def name_reason(name: str) -> str | None:
     if _NAME.match(name):
         return None
     return f"is no credential's name; use 1 to {NAME_CHARS_MAX} letters, digits and . _ -"
-
-
-class CredentialType(StrEnum):
-    """How a request identifies itself: by a user's name and password, by a token, by a token that a token endpoint issues to
-    a client (RFC 6749 section 4.4), by a JWT that this service signs, or by a certificate."""
-
-    BASIC = "basic"
-    BEARER = "bearer"
-    OAUTH2 = "oauth2ClientCredentials"
-    JWT = "jwt"
-    MTLS = "mtls"
-
-
-class ClientAuth(StrEnum):
-    """Where a token endpoint gets the client's secret: in the header `Authorization`, or in the body."""
-
-    BASIC = "basic"
-    POST = "post"
-
-
-#: The secret of each type, as requests name it.
-SECRET_OF = {
-    CredentialType.BASIC: "password",
-    CredentialType.BEARER: "token",
-    CredentialType.OAUTH2: "clientSecret",
-    CredentialType.MTLS: "privateKey",
-}
 
 
 class Credential(msgspec.Struct, frozen=True, omit_defaults=True):

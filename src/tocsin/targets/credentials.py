@@ -9,7 +9,8 @@ from typing import Protocol
 from msgspec import structs
 
 from tocsin.model.answer import NoCredential, NoResponse, NotSent, Response
-from tocsin.model.credential import Credential, CredentialType, refusal
+from tocsin.model.credential import Credential, refusal
+from tocsin.model.credential_type import CredentialType
 from tocsin.model.errors import FieldError
 from tocsin.ports.clock import Clock
 from tocsin.ports.credentials import CredentialTest, TestStep

@@ -16,7 +16,8 @@ import msgspec
 import structlog
 
 from tocsin.model.answer import NoResponse, NotSent
-from tocsin.model.credential import ClientAuth, Credential, CredentialType
+from tocsin.model.credential import Credential
+from tocsin.model.credential_type import ClientAuth, CredentialType
 from tocsin.model.retry import backoff_us
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Identity, Request, Requester, Result, Tls

@@ -8,7 +8,8 @@ import ssl
 import tempfile
 from collections.abc import Iterator
 
-from tocsin.model.credential import Credential, CredentialType
+from tocsin.model.credential import Credential
+from tocsin.model.credential_type import CredentialType
 from tocsin.ports.http import Tls
 
 

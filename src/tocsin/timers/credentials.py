@@ -10,7 +10,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tocsin.administration import delete_credential, put_credential
-from tocsin.model.credential import CREDENTIALS_MAX, SECRET_OF, Credential
+from tocsin.model.credential import CREDENTIALS_MAX, Credential
+from tocsin.model.credential_type import SECRET_OF
 from tocsin.model.errors import (
     Conflict,
     CredentialNotFound,

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from tocsin.cli.command import WrongUsage
 from tocsin.http_client.target import InvalidUrl, parse_url
-from tocsin.model.credential import SECRET_OF
+from tocsin.model.credential_type import SECRET_OF
 from tocsin.model.errors import FieldError, InvalidInput, TocsinError
 from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.model.subjects import SubjectTargets

@@ -41,7 +41,8 @@ from tocsin.cli.declared.kind import (
     why_held,
 )
 from tocsin.model.access import EVERY
-from tocsin.model.credential import LIFETIME_US_DEFAULT, ClientAuth
+from tocsin.model.credential import LIFETIME_US_DEFAULT
+from tocsin.model.credential_type import ClientAuth
 from tocsin.model.errors import FieldError
 from tocsin.model.hooks import NO_HOOKS
 from tocsin.model.instants import format_duration

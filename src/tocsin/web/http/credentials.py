@@ -19,13 +19,11 @@ from tocsin.model.credential import (
     LIFETIME_US_MAX,
     LIFETIME_US_MIN,
     SECRET_CHARS_MAX,
-    SECRET_OF,
-    ClientAuth,
-    CredentialType,
     is_here,
     origin_of,
     shown_host,
 )
+from tocsin.model.credential_type import SECRET_OF, ClientAuth, CredentialType
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import format_duration, parse_duration
 from tocsin.model.opaque import from_opaque, to_opaque

@@ -8,7 +8,8 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
-from tocsin.model.credential import CREDENTIALS_MAX, SECRET_OF, CredentialType
+from tocsin.model.credential import CREDENTIALS_MAX
+from tocsin.model.credential_type import SECRET_OF, CredentialType
 from tocsin.model.errors import InvalidInput, TooManyCredentials, VersionConflict
 from tocsin.ports.credentials import CredentialTest
 from tocsin.web.http import credentials as wire

@@ -105,6 +105,7 @@ _WAITS = {
     WaitsFor.CREATE: "to be created again",
     WaitsFor.EGRESS: "for egress.allow",
     WaitsFor.CREDENTIAL: "for its credential",
+    WaitsFor.SECRET: "for the key of a secret",
 }
 
 

@@ -52,11 +52,12 @@ _CLOSED_NAMES = {
     WaitsFor.DESTINATION: "The destination is full",
     WaitsFor.EGRESS: "Its address is not allowed",
     WaitsFor.CREDENTIAL: "Its credential can’t be sent",
+    WaitsFor.SECRET: "One of its secrets can’t be decrypted",
     WaitsFor.NODE: "All slots of the node are in use",
     WaitsFor.RESPONSE: "Waiting for the response",
     WaitsFor.WRITE: "The result is being stored",
 }
-_SUSPENDED = frozenset({WaitsFor.EGRESS, WaitsFor.CREDENTIAL})
+_SUSPENDED = frozenset({WaitsFor.EGRESS, WaitsFor.CREDENTIAL, WaitsFor.SECRET})
 _SHOWN = frozenset({TimerState.WAITING, TimerState.FIRING, TimerState.WRITING, TimerState.PAUSED, TimerState.BLOCKED})
 
 
