@@ -1,7 +1,11 @@
 package provider
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,6 +98,32 @@ func (f *terraform) namespace() string {
 		f.Fatal(err)
 	}
 	return name
+}
+
+// credential puts a credential for any path of a host by hand, which requests to there may name.
+func (f *terraform) credential(namespace, name, host string) {
+	f.Helper()
+	body, err := json.Marshal(tree{
+		"namespace": namespace, "name": name, "type": "bearer", "token": "planted", "hosts": []string{host},
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(f.Context(), http.MethodPost, running.URL+"/api/v1/credentials/put",
+		bytes.NewReader(body))
+	if err != nil {
+		f.Fatal(err)
+	}
+	request.Header.Set("content-type", "application/json")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		problem, _ := io.ReadAll(answer.Body)
+		f.Fatalf("credential %s: %d %s", name, answer.StatusCode, problem)
+	}
 }
 
 func (f *terraform) resource(of string) *instance {

@@ -49,8 +49,8 @@ func TestEveryFieldOfADeclaredFileIsAnArgument(t *testing.T) {
 	declarable := []string{}
 	for name, list := range file.Properties {
 		fields := list.fields(file.Defs)
-		if fields == nil {
-			continue // a setting of the file
+		if fields == nil || name == "credentials" {
+			continue // a setting of the file; credentials are put by other means, which have their secrets
 		}
 		declarable = append(declarable, strings.TrimSuffix(name, "s"))
 		for _, each := range kinds() {
