@@ -1,11 +1,7 @@
 package provider
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +30,11 @@ func TestMain(m *testing.M) {
 				fmt.Fprintln(os.Stderr, err)
 				return 1
 			}
+		}
+		// Without it, the server issues no JWTs.
+		if err := os.Setenv("TOCSIN_PUBLIC_URL", "https://timers.example"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
 		}
 		folder, err := os.MkdirTemp("", "tocsin-provider-")
 		if err != nil {
@@ -100,29 +101,13 @@ func (f *terraform) namespace() string {
 	return name
 }
 
-// credential puts a credential for any path of a host by hand, which requests to there may name.
+// credential puts a credential for a host by hand.
 func (f *terraform) credential(namespace, name, host string) {
 	f.Helper()
-	body, err := json.Marshal(tree{
-		"namespace": namespace, "name": name, "type": "bearer", "token": "planted", "hosts": []string{host},
-	})
-	if err != nil {
+	if _, err := f.client.Credentials.Put(f.Context(), tocsin.PutCredential{
+		Namespace: namespace, Name: name, Type: tocsin.CredentialTypeBearer, Token: "planted", Hosts: []string{host},
+	}); err != nil {
 		f.Fatal(err)
-	}
-	request, err := http.NewRequestWithContext(f.Context(), http.MethodPost, running.URL+"/api/v1/credentials/put",
-		bytes.NewReader(body))
-	if err != nil {
-		f.Fatal(err)
-	}
-	request.Header.Set("content-type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		problem, _ := io.ReadAll(answer.Body)
-		f.Fatalf("credential %s: %d %s", name, answer.StatusCode, problem)
 	}
 }
 
