@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import trustme
 from tests.support.patience import PATIENCE_S
 
 from tocsin.http_client.target import parse_url
@@ -210,6 +211,25 @@ async def test_change_of_the_secret_alone_keeps_the_token_until_the_next_one_is_
         assert isinstance((await place.call("api")).outcome, Response)
         place.learn(msgspec.structs.replace(changed, client_id="another", version=3))
         assert isinstance((await place.call("api")).outcome, NoCredential)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"origins": ("https://evil.example:443",)}, {"origins": ()}, {"ca": trustme.CA().cert_pem.bytes().decode()}],
+    ids=["hosts", "here", "ca"],
+)
+async def test_change_that_leads_elsewhere_does_not_take_the_token_along(change: dict[str, Any]) -> None:
+    async with Place() as place:
+        place.inner.tokens = [(200, {"access_token": "one"})]
+        place.learn(oauth2())
+        await place.token()
+        place.inner.tokens = [(401, {"error": "invalid_client"})]
+        wrong = Sealed().seal("wrong", oauth2().seal_context)
+        changed = msgspec.structs.replace(oauth2(), secret=wrong, version=2, **change)
+        place.learn(changed)
+        url = f"{changed.origins[0]}/" if changed.origins else "http://127.0.0.1/"
+        assert isinstance((await place.call("api", url)).outcome, NoCredential)
+        assert place.inner.sent == []
 
 
 @pytest.mark.parametrize(

@@ -197,8 +197,8 @@ class _Issued(_Bearing):
 
     def __init__(self, credential: Credential, tools: Tools, former: _Issued | None, *, keeps: bool) -> None:
         super().__init__(credential, tools)
-        if former is not None and _same_client(former.credential, credential):
-            # Only its secret has changed: what the former one got is good until the new one gets something.
+        if former is not None and _takes_token(credential, former.credential):
+            # What the former one got is good until the new one gets something.
             self._token = former._token
         self._failures = 0
         self._wake = asyncio.Event()
@@ -274,9 +274,11 @@ def _opened(credential: Credential, tools: Tools, *, to_issuer: bool = False) ->
     return secret, tls_of(credential, secret, to_issuer=to_issuer)
 
 
-def _same_client(one: Credential, other: Credential) -> bool:
-    names = ("token_url", "client_id", "scope", "audience")
-    return all(getattr(one, name) == getattr(other, name) for name in names)
+def _takes_token(credential: Credential, former: Credential) -> bool:
+    """Whether the token of the former credential is one of this one, too, and goes nowhere else: a token is kept from whoever
+    may change a credential as its secret is."""
+    same = all(getattr(credential, name) == getattr(former, name) for name in ("client_id", "scope", "audience"))
+    return same and not credential.leads_elsewhere(former)
 
 
 class _Answer(msgspec.Struct):
