@@ -213,6 +213,29 @@ async def test_change_of_the_secret_alone_keeps_the_token_until_the_next_one_is_
         assert isinstance((await place.call("api")).outcome, NoCredential)
 
 
+async def test_credential_that_is_created_again_shares_no_connection_with_the_former() -> None:
+    def certified(**more: Any) -> Credential:
+        made = trustme.CA().issue_cert("api.example.com")
+        chain = made.cert_chain_pems[0].bytes().decode()
+        return credential(CredentialType.MTLS, made.private_key_pem.bytes().decode(), certificate=chain, **more)
+
+    async def key(place: Place, *known: Credential) -> str:
+        place.learn()
+        place.learn(*known)
+        assert isinstance((await place.call("api")).outcome, Response)
+        identity = place.inner.sent[-1].identity
+        assert identity is not None and identity.tls is not None
+        return identity.tls.key
+
+    one, ca = certified(), trustme.CA().cert_pem.bytes().decode()
+    known = [one, certified(), msgspec.structs.replace(one, ca=ca)]
+    assert {each.version for each in known} == {1}
+    async with Place() as place:
+        keys = [await key(place, each) for each in known]
+        assert len(set(keys)) == 3
+        assert await key(place, one) == keys[0]
+
+
 @pytest.mark.parametrize(
     "change",
     [{"origins": ("https://evil.example:443",)}, {"origins": ()}, {"ca": trustme.CA().cert_pem.bytes().decode()}],
