@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
 from joserfc import jwt
 from joserfc.jwk import KeySet
 
 from tocsin.model.credential import Credential
 from tocsin.model.credential_type import CredentialType
+from tocsin.model.errors import StoreUnavailable
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 from tocsin.ports.records import Records
 from tocsin.ports.seals import NoSeals
 from tocsin.stores.memory import MemoryStore
+from tocsin.targets import signing_keys
 from tocsin.targets.identities import TokenRefused
 from tocsin.targets.signing_keys import KEPT_AFTER_US, PUBLISHED_BEFORE_US, SIGNS_US, SigningKeys
+from tocsin.tasks import end_tasks
 from tocsin.testing.clock import FakeClock
 
 CREDENTIAL = Credential("orders", "api", CredentialType.JWT, 0, 0, audience="https://receiver.test")
@@ -93,3 +99,33 @@ async def test_a_token_has_the_claims_that_receivers_check() -> None:
         "iss": "https://timers.example", "sub": "tocsin:orders:api", "aud": "https://receiver.test",
         "iat": now_s, "exp": now_s + 600,
     }  # fmt: skip
+
+
+class Away(MemoryStore):
+    """A store that can't be reached. `asked` counts the attempts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.was_asked = 0, asyncio.Event()
+
+    async def records_version(self, kind: str) -> int:
+        self.asked += 1
+        self.was_asked.set()
+        await asyncio.sleep(0)
+        raise StoreUnavailable("it is away")
+
+
+async def test_a_store_that_is_away_is_not_asked_again_at_once_for_a_key_that_is_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(signing_keys, "_RETRY_S", 1e6)
+    clock, records = FakeClock(), Away()
+    one = keys(records, clock)
+    with pytest.raises(TokenRefused):
+        one.sign(CREDENTIAL, clock.now_us())
+    running = asyncio.create_task(one.run())
+    await records.was_asked.wait()
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert records.asked == 1 and not running.done()
+    await end_tasks(running)

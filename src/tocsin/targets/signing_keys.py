@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Callable
 from itertools import pairwise
@@ -83,17 +84,16 @@ class SigningKeys:
     async def run(self) -> None:
         """Reads the keys now and then, and makes the next one when it is time, once there is one or one is wanted."""
         while True:
-            pause_s = _INTERVAL_S
             try:
                 await self.turn()
             except (StoreError, TimeoutError) as error:
                 _log.warning("signing keys not read", error=str(error) or type(error).__name__)
-                pause_s = _RETRY_S
-            try:
-                async with asyncio.timeout(pause_s):
+                # A key that is wanted stays so until the store answers: it must not end this pause.
+                await asyncio.sleep(_RETRY_S)
+                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_INTERVAL_S):
                     await self._wanted.wait()
-            except TimeoutError:
-                pass
 
     async def turn(self, *, wanted: bool = False) -> None:
         """Reads the keys, and makes the next one, or removes former ones, where it is time, if there is one or one is wanted.
