@@ -18,6 +18,7 @@ from tocsin.model.credential import Credential, origin_of, shown_host
 from tocsin.model.credential_type import CredentialType
 from tocsin.ports.http import Exchange, Identity, Invocation, Reply, Request, Result, Tls
 from tocsin.ports.seals import SealBroken
+from tocsin.targets import identities
 from tocsin.targets.credentials import CredentialCaller
 from tocsin.testing.clock import FakeClock
 
@@ -211,6 +212,27 @@ async def test_change_of_the_secret_alone_keeps_the_token_until_the_next_one_is_
         assert isinstance((await place.call("api")).outcome, Response)
         place.learn(msgspec.structs.replace(changed, client_id="another", version=3))
         assert isinstance((await place.call("api")).outcome, NoCredential)
+
+
+async def test_refused_token_is_renewed_once_and_a_failure_keeps_its_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identities, "_PAUSE_US", 10**12)
+    monkeypatch.setattr(identities, "_PAUSE_US_MAX", 10**12)
+    async with Place() as place:
+        place.inner.tokens = [(200, {"access_token": "one"})]
+        place.learn(oauth2())
+        await place.token()
+        place.inner.tokens = [(503, {})]
+        place.inner.status = 401
+        place.clock.advance(MINUTE_US)
+
+        async def refused() -> int:
+            """A receiver's 401, and how often a token has been asked for when all that follows from it has happened."""
+            assert isinstance((await place.call("api")).outcome, Response)
+            for _ in range(50):
+                await asyncio.sleep(0)
+            return len(place.inner.asked)
+
+        assert [await refused() for _ in range(3)] == [2, 2, 2]
 
 
 async def test_credential_that_is_created_again_shares_no_connection_with_the_former() -> None:

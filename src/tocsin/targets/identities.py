@@ -210,6 +210,9 @@ class _Issued(_Bearing):
         return self._error or self.ready()
 
     def doubt(self) -> None:
+        if self._failures:
+            # The next token is on its way already; a receiver's answers don't shorten the pause between attempts.
+            return
         token = self._token
         if token is not None and self._tools.clock.boottime_us() - token.issued_at >= _DOUBTED_AFTER_US:
             self._wake.set()
