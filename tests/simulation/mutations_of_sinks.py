@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .mutation import Mutation, mutation
-from .mutation_operators import Edit, drop, insert, replace, rewrite
+from .mutation_operators import Edit, drop, insert, never, replace
 
 _ENDS = "tocsin.timers.engine.ends:EndRows."
 _FEED = "tocsin.timers.engine.event_feed:_Feed."
@@ -31,9 +31,7 @@ MUTATIONS = [
     _sunk("events are removed and no gap states it", drop(_FEED + "_replace", "self._log.gaps[place.uuid]")),
     _sunk(
         "an event is published although a gap has taken its place",
-        rewrite(
-            _FEED + "_publish_from", "leaving, gaps = log.leaving(), {*log.gaps}", to="leaving, gaps = set(), set()"
-        ),
+        never(_FEED + "_turn", "log.gaps"),
     ),
     _sunk(
         "events of a claim are numbered like those of the claim before",

@@ -29,9 +29,11 @@ from tocsin.timers.engine.window import Window
 
 #: Outcomes that concern all sinks: they are on one server.
 _SERVER_AWAY = frozenset({"CONNECTION_FAILED", "CONNECTION_CLOSED", "TIMEOUT", "SHUTDOWN"})
-#: Least time between two removals of a few events beyond the backlog: each rewrites the gap. At most so many go at once, in
-#: one chunk with the gap, for which every store has room.
-_LOSE_INTERVAL_US, _LOST_MAX = 1_000_000, 50
+#: Least time between two removals of a few events beyond the backlog: each rewrites the gap. At most so many go in one chunk
+#: with their gap, for which every store has room, and so many at once.
+_LOSE_INTERVAL_US, _LOST_MAX, _LOST_AT_ONCE = 1_000_000, 50, 500
+#: Events that are tried between two removals, so that a shard at its limit goes on publishing.
+_TRIED_BETWEEN = 10
 #: Characters of the reason why a sink has not taken an event.
 _DETAIL_CHARS_MAX = 200
 
@@ -62,6 +64,8 @@ class _Feed:
         # Up to where everything was read, and taken or left to a lane.
         self._read_to = EVENTS_START
         self._paused_until = self._lose_at = 0
+        # Whether events were removed beyond the backlog since the last pass; how many the present one has tried.
+        self._lost, self._tried = False, 0
 
     @property
     def ended(self) -> bool:
@@ -82,14 +86,35 @@ class _Feed:
         log, boot_us = self._log, self._context.clock.boottime_us()
         if not log.counted:
             await self._count()
-        excess = log.rows - len(log.removed) - self._context.limits.sink_backlog_max
-        if excess > 0 and not log.gaps and (boot_us >= self._lose_at or excess >= _LOST_MAX):
+        if log.gaps:
+            # Read again once they are durable, before what follows them.
+            return
+        paused = boot_us < self._paused_until
+        loses = self._at_limit() and (paused or not self._lost)
+        if loses:
             self._lose_at = boot_us + _LOSE_INTERVAL_US
-            await self._lose(min(excess, _LOST_MAX))
-        if boot_us >= self._paused_until:
-            due = [lane for lane in self.lanes.values() if lane.behind and boot_us >= lane.again_at]
-            if due or self._read_to < log.committed_to:
-                await self._publish_from(min(self._read_to, *(lane.after for lane in due), log.committed_to), due)
+            await self._lose(min(self._excess, _LOST_AT_ONCE))
+            self._lost = bool(log.gaps)
+            if self._lost:
+                return
+        if paused:
+            return
+        self._lost = False
+        due = [lane for lane in self.lanes.values() if lane.behind and boot_us >= lane.again_at]
+        if due or self._read_to < log.committed_to:
+            await self._publish_from(min(self._read_to, *(lane.after for lane in due), log.committed_to), due)
+        if not loses and self._at_limit():
+            self.wake.set()
+
+    @property
+    def _excess(self) -> int:
+        """How many events more than the backlog may have remain once what is published is deleted."""
+        return self._log.rows - len(self._log.removed) - self._context.limits.sink_backlog_max
+
+    def _at_limit(self) -> bool:
+        """Whether events are to be removed now: many, or some if none were of late."""
+        excess = self._excess
+        return excess >= _LOST_MAX or (excess > 0 and self._context.clock.boottime_us() >= self._lose_at)
 
     async def _page(self, after: FireKey) -> tuple[list[StoredRow], FireKey]:
         """The events behind a key that are durable, and the key up to which they are all of them."""
@@ -114,19 +139,19 @@ class _Feed:
         """Publishes everything behind a key but what lanes that are behind have left; those that are due begin again."""
         for lane in due:
             lane.behind = False
-        log = self._log
+        log, self._tried = self._log, 0
         upto = log.committed_to
         self._read_to = after
         while after < upto:
-            # As of before the page is read: it may have rows that are gone, or are gaps, once their turn comes.
-            leaving, gaps = log.leaving(), {*log.gaps}
+            # As of before the page is read: it may have rows that are gone once their turn comes.
+            leaving = log.leaving()
             rows, after = await self._page(after)
             for row in rows:
-                if row.uuid in gaps:
-                    self._await_gap(row)
-                elif row.uuid not in leaving and not await self._publish_row(row):
+                if row.uuid not in leaving and not await self._publish_row(row):
                     return
                 self._read_to = row.key
+                if self._tried >= _TRIED_BETWEEN and self._at_limit():
+                    return
             self._read_to = after
 
     async def _publish_row(self, row: StoredRow) -> bool:
@@ -147,8 +172,11 @@ class _Feed:
         try:
             event = decode_event(row.record)
         except RecordUndecodable:
+            # Read again once the gap is durable that takes its place, before what follows it.
+            lane.behind, lane.again_at = True, 0
             self._replace(namespace, [row], "damaged")
             return True
+        self._tried += 1
         outcome = await self._publish(event, f"{url}.{event.type}", known, row.record)
         if self._shard.window is not self.window:
             return False
@@ -162,12 +190,6 @@ class _Feed:
             self._paused_until = lane.again_at
             return False
         return not self.ended
-
-    def _await_gap(self, row: StoredRow) -> None:
-        """The row is read again once the gap is durable that takes its place, before what follows it."""
-        lane = self.lanes.setdefault(row.namespace.removesuffix(EVENTS_SUFFIX), _Lane())
-        if not lane.behind:
-            lane.behind, lane.again_at = True, 0
 
     async def _publish(self, event: SinkEvent, url: str, namespace: Namespace, record: bytes) -> Outcome:
         clock = self._context.clock
@@ -215,8 +237,9 @@ class _Feed:
     # ------------------------------------------------------------------ losing
 
     async def _lose(self, excess: int) -> None:
-        """Removes the oldest events, so many fewer remain; of each namespace's, one becomes a gap."""
-        log, found, after, count = self._log, dict[str, list[StoredRow]](), EVENTS_START, 0
+        """Removes the oldest events, so many fewer remain; of each namespace's, the last becomes a gap, or that of each
+        chunk."""
+        log, found, after, count = self._log, dict[str, list[list[StoredRow]]](), EVENTS_START, 0
         while count < excess and after < log.committed_to:
             # As of before the page is read, as above.
             leaving = log.leaving()
@@ -224,14 +247,17 @@ class _Feed:
             for row in rows:
                 if row.uuid in leaving:
                     continue
-                of = found.setdefault(row.namespace.removesuffix(EVENTS_SUFFIX), [])
-                count += bool(of)
-                of.append(row)
+                chunks = found.setdefault(row.namespace.removesuffix(EVENTS_SUFFIX), [[]])
+                if len(chunks[-1]) > _LOST_MAX:
+                    chunks.append([])
+                count += bool(chunks[-1])
+                chunks[-1].append(row)
                 if count == excess:
                     break
-        for namespace, rows in found.items():
-            if len(rows) > 1:
-                self._replace(namespace, rows, "backlog")
+        for namespace, chunks in found.items():
+            for rows in chunks:
+                if len(rows) > 1:
+                    self._replace(namespace, rows, "backlog")
 
     def _replace(self, namespace: str, rows: list[StoredRow], reason: str) -> None:
         """A gap takes the place of these events of a namespace, oldest first."""
@@ -241,7 +267,6 @@ class _Feed:
         row = place._replace(record=encode_event(gap))
         self._log.gaps[place.uuid] = Gap(row, [each.uuid for each in rows[:-1]])
         self._shard.lane.schedule(self._shard, urgent=False)
-        self._await_gap(place)
         lost = sum(event is None or event.type != GAP for event in events)
         self._context.observe(EventsLost(namespace, lost, reason))
 
