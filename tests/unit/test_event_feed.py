@@ -153,3 +153,14 @@ async def test_a_sink_that_is_slower_than_the_ends_keeps_its_backlog_and_learns_
     gaps = [event for event in feed.taken if event.type == GAP]
     assert gaps
     assert len(feed.taken) - len(gaps) + sum(gap.lost for gap in gaps) == 1 + 60 * 20
+
+
+async def test_a_sink_that_acknowledges_nothing_keeps_no_other_from_publishing(feeds: Callable[..., Feed]) -> None:
+    day_us = 86_400 * 1_000 * MS
+    feed = feeds(sink_pause_initial_us=day_us, sink_pause_max_us=day_us)
+    feed.refusals["deaf"] = "TIMEOUT"
+    await feed.start("deaf", "shop")
+    await feed.end(1, "deaf")
+    await feed.end(2)
+    await feed.asked(lambda: len(feed.taken) == 2)
+    assert {event.namespace for event in feed.taken} == {"shop"}

@@ -27,8 +27,8 @@ from tocsin.timers.engine.event_log import Gap
 from tocsin.timers.engine.shard import Shard
 from tocsin.timers.engine.window import Window
 
-#: Outcomes that concern all sinks: they are on one server.
-_SERVER_AWAY = frozenset({"CONNECTION_FAILED", "CONNECTION_CLOSED", "TIMEOUT", "SHUTDOWN"})
+#: Outcomes that concern all sinks: they are on one server. TIMEOUT does not: a mere subscriber acknowledges nothing.
+_SERVER_AWAY = frozenset({"CONNECTION_FAILED", "CONNECTION_CLOSED", "SHUTDOWN"})
 #: Least time between two removals of a few events beyond the backlog: each rewrites the gap. At most so many go in one chunk
 #: with their gap, for which every store has room, and so many at once.
 _LOSE_INTERVAL_US, _LOST_MAX, _LOST_AT_ONCE = 1_000_000, 50, 500
