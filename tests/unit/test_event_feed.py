@@ -164,3 +164,21 @@ async def test_a_sink_that_acknowledges_nothing_keeps_no_other_from_publishing(f
     await feed.end(2)
     await feed.asked(lambda: len(feed.taken) == 2)
     assert {event.namespace for event in feed.taken} == {"shop"}
+
+
+async def test_sinks_without_a_stream_are_tried_again_without_what_lies_behind_or_between(
+    feeds: Callable[..., Feed],
+) -> None:
+    feed = feeds(sink_page_rows=10, sink_pause_initial_us=1, sink_pause_max_us=1)
+    feed.refusals |= {"a": "NO_STREAM", "b": "NO_STREAM"}
+    await feed.start("a", "b", "shop")
+    await feed.end(100, "a")
+    await feed.end(100, "b")
+    await feed.end(1)
+    await feed.asked(lambda: feed.taken)
+    for _ in range(4):
+        tried = len(feed.pages)
+        await feed.node.supervisor.sinks.check()
+        await feed.asked(lambda tried=tried: len(feed.pages) >= tried + 2)
+    # Each is tried, after one page.
+    assert feed.pages[-1] - feed.pages[-3] <= 2

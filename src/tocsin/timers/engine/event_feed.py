@@ -140,7 +140,7 @@ class _Feed:
         for lane in due:
             lane.behind = False
         log, self._tried = self._log, 0
-        upto = log.committed_to
+        upto, former = log.committed_to, self._read_to
         self._read_to = after
         while after < upto:
             # As of before the page is read: it may have rows that are gone once their turn comes.
@@ -152,6 +152,8 @@ class _Feed:
                 self._read_to = row.key
                 if self._tried >= _TRIED_BETWEEN and self._at_limit():
                     return
+            # What lies between was taken, or left by lanes that are behind.
+            after = max(after, min([former, *(lane.after for lane in due if not lane.behind)]))
             self._read_to = after
 
     async def _publish_row(self, row: StoredRow) -> bool:
@@ -224,6 +226,8 @@ class _Feed:
         """The sink has not taken the event: the lane is behind until it is tried again."""
         limits, boot_us = self._context.limits, self._context.clock.boottime_us()
         lane.failures += 1
+        # Nothing of the lane lies between, so that the next try need not read what others have left.
+        lane.after = max(lane.after, self._read_to)
         pause_us = backoff_us(lane.failures, limits.sink_pause_initial_us, limits.sink_pause_max_us)
         lane.behind, lane.again_at = True, boot_us + int(pause_us * self._context.random.uniform(0.5, 1.0))
         if lane.behind_since is None:
