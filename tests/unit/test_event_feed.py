@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import count
 
 import pytest
@@ -13,27 +13,35 @@ from tests.unit.test_forwarded_writes import Node, timer
 from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.sink import GAP, SinkEvent, decode_event
 from tocsin.ports.http import Exchange, Invocation
-from tocsin.ports.store import FireKey, Loaded
+from tocsin.ports.store import Applied, FireKey, Loaded, ShardBatch
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import SystemClock
+from tocsin.timers.engine import event_feed
 from tocsin.timers.engine.event_log import EventLog
 
 MS = 1_000
 
 
 class Store(MemoryStore):
-    """Counts the pages of events that are read; before each, `before_page` is awaited."""
+    """Counts the pages of events that are read; before each, `before_page` is awaited, and before batches are written,
+    `before_batches`."""
 
     def __init__(self) -> None:
         super().__init__(SystemClock())
         self.pages = 0
         self.before_page: Callable[[], Awaitable[object]] | None = None
+        self.before_batches: Callable[[Sequence[ShardBatch]], Awaitable[object]] | None = None
 
     async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
         self.pages += 1
         if self.before_page is not None:
             await self.before_page()
         return await super().load_suspended(shard_id, after, limit)
+
+    async def apply(self, batches: Sequence[ShardBatch]) -> list[Applied]:
+        if self.before_batches is not None:
+            await self.before_batches(batches)
+        return await super().apply(batches)
 
 
 class Feed:
@@ -182,3 +190,36 @@ async def test_sinks_without_a_stream_are_tried_again_without_what_lies_behind_o
         await feed.asked(lambda tried=tried: len(feed.pages) >= tried + 2)
     # Each is tried, after one page.
     assert feed.pages[-1] - feed.pages[-3] <= 2
+
+
+async def test_a_hand_over_waits_for_no_deletes_of_events(feeds: Callable[..., Feed]) -> None:
+    feed = feeds()
+    await feed.start("shop")
+    log = feed.log
+    log.removed |= {number.to_bytes(16): None for number in range(100_000)}
+    await feed.node.supervisor.close()
+    assert log.removed
+    assert not any(shard.owner for shard in await feed.store.shards())
+
+
+async def test_events_without_a_sink_are_removed_in_steps_that_leave_room_for_others(
+    feeds: Callable[..., Feed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_feed, "_REMOVED_MAX", 20)
+    feed = feeds(sink_pause_initial_us=1, sink_pause_max_us=1)
+    feed.refusals["shop"] = "NO_STREAM"
+    await feed.start("shop")
+    await feed.end(100)
+    removed: list[int] = []
+    gone = asyncio.Event()
+
+    async def note(batches: Sequence[ShardBatch]) -> None:
+        removed.append(len(feed.log.removed))
+        if feed.log.rows == len(feed.log.removed):
+            gone.set()
+
+    feed.store.before_batches = note
+    await feed.node.service.namespaces.update("shop", event_sink=None)
+    await feed.node.supervisor.sinks.check()
+    await asyncio.wait_for(gone.wait(), PATIENCE_S)
+    assert max(removed) == 20

@@ -32,6 +32,8 @@ _SERVER_AWAY = frozenset({"CONNECTION_FAILED", "CONNECTION_CLOSED", "SHUTDOWN"})
 #: Least time between two removals of a few events beyond the backlog: each rewrites the gap. At most so many go in one chunk
 #: with their gap, for which every store has room, and so many at once.
 _LOSE_INTERVAL_US, _LOST_MAX, _LOST_AT_ONCE = 1_000_000, 50, 500
+#: Published and other events whose rows wait for being deleted, at which a pass ends.
+_REMOVED_MAX = 1_000
 #: Events that are tried between two removals, so that a shard at its limit goes on publishing.
 _TRIED_BETWEEN = 10
 #: Characters of the reason why a sink has not taken an event.
@@ -150,6 +152,8 @@ class _Feed:
                 if row.uuid not in leaving and not await self._publish_row(row):
                     return
                 self._read_to = row.key
+                if self.ended or len(log.removed) >= _REMOVED_MAX:
+                    return
                 if self._tried >= _TRIED_BETWEEN and self._at_limit():
                     return
             # What lies between was taken, or left by lanes that are behind.
@@ -186,12 +190,12 @@ class _Feed:
             lane.after, lane.failures, lane.behind_since = row.key, 0, None
             self._remove(row)
             self._context.observe(EventPublished(namespace, event.type))
-            return not self.ended
+            return True
         self._leave(lane, namespace, outcome.code, outcome.detail)
         if outcome.code in _SERVER_AWAY:
             self._paused_until = lane.again_at
             return False
-        return not self.ended
+        return True
 
     async def _publish(self, event: SinkEvent, url: str, namespace: Namespace, record: bytes) -> Outcome:
         clock = self._context.clock
