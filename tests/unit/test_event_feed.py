@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import count
 
+import msgspec
 import pytest
 from tests.support.patience import PATIENCE_S
 from tests.unit.test_forwarded_writes import Node, timer
 
 from tocsin.model.answer import NoResponse, Outcome, Response
+from tocsin.model.errors import DefiniteFailure
 from tocsin.model.sink import GAP, SinkEvent, decode_event
 from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.store import Applied, FireKey, Loaded, ShardBatch
@@ -223,3 +225,18 @@ async def test_events_without_a_sink_are_removed_in_steps_that_leave_room_for_ot
     await feed.node.supervisor.sinks.check()
     await asyncio.wait_for(gone.wait(), PATIENCE_S)
     assert max(removed) == 20
+
+
+async def test_an_end_whose_history_the_store_refuses_has_its_event(feeds: Callable[..., Feed]) -> None:
+    feed = feeds()
+
+    async def refuse(batches: Sequence[ShardBatch]) -> None:
+        if any(batch.history for batch in batches):
+            raise DefiniteFailure("no room for history")
+
+    feed.store.before_batches = refuse
+    await feed.start("shop")
+    due = msgspec.structs.replace(timer("t", "shop"), execute_at=feed.node.clock.now_us())
+    await feed.node.service.create(due)
+    await feed.asked(lambda: feed.taken)
+    assert [(event.type, event.timer_id) for event in feed.taken] == [("timer.completed", "t")]
