@@ -69,6 +69,16 @@ CODES: dict[str, ErrorCode] = {
         "Create it with `flows/put`, or correct the match; `flows/list` has those that there are.",
         "namespace 'orders' has no flow 'customer:'; create it with flows/put",
     ),
+    "CREDENTIAL_NOT_FOUND": ErrorCode(
+        "The namespace has no credential of this name.",
+        "Create it with `credentials/put`, or correct the name; `credentials/list` has those that there are.",
+        "namespace 'orders' has no credential 'billing-api'; create it with credentials/put",
+    ),
+    "NOT_AN_ISSUER": ErrorCode(
+        "This server signs no JWTs for receivers.",
+        "Set `public_url`, and install `tocsin[oidc]`; or give receivers the URL of a server where both is so.",
+        "this server signs no JWTs: public_url is not set, or what signs them is not installed",
+    ),
     "CALENDAR_NOT_FOUND": ErrorCode(
         "The namespace has no calendar of this name.",
         "Create it with `calendars/put`, or correct the name; `calendars/list` has those that there are.",
@@ -189,6 +199,11 @@ CODES: dict[str, ErrorCode] = {
         "The maximum number of calendars exists in the namespace. Nothing was written.",
         "Delete calendars that are no longer used, or put their dates into another.",
         "namespace 'orders' has 100 calendars, the maximum; delete one, or put the dates into another",
+    ),
+    "TOO_MANY_CREDENTIALS": ErrorCode(
+        "The maximum number of credentials exists in the namespace. Nothing was written.",
+        "Delete credentials that are no longer used.",
+        "namespace 'orders' has 100 credentials, the maximum",
     ),
     "CALENDAR_IN_USE": ErrorCode(
         "Schedules that have not ended name the calendar. Nothing was written.",

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, get_type_hints
 import msgspec
 from scripts.openapi.callback_wire import Callback, CallbackAnswer
 from scripts.openapi.codes import CODES, kind_of_code
-from scripts.openapi.examples import answer_example, problem_examples
+from scripts.openapi.examples import answer_example
 from scripts.openapi.limits import EVERY_OR_ID, OF_API, PARAMETER_VALUES_MAX, PARAMETERS, REQUEST_HEADERS
 from scripts.openapi.operations import OPERATIONS, PATH_PARAMETERS, About
+from scripts.openapi.problems import problem_examples
 from scripts.openapi.schemas import components, ref, request_structs, target
 from scripts.openapi.webhook import webhooks
 
@@ -379,6 +380,12 @@ def _constrain(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
         "if": {"not": {"anyOf": [{"required": [name]} for name in ("perKey", "total", "callbackBatch")]}},
         "then": {"required": ["closeOnRetryAfter"], "properties": {"closeOnRetryAfter": {"const": True}}},
     }
+    schemas["ChangeInbox"] |= {
+        "minProperties": 1,
+        "maxProperties": 1,
+        "not": {"required": ["all"], "properties": {"all": {"const": False}}},
+    }
+    schemas["ChangeInbox"]["properties"]["ids"]["minItems"] = 1
     schemas["SubmitServiceCall"]["not"] = {"required": ["dueAt", "delay"]}
     schemas["RawBody"] |= {
         "if": {"required": ["json"]},

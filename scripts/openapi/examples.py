@@ -1,13 +1,13 @@
-"""Examples of responses and problems for the OpenAPI document."""
+"""Examples of responses for the OpenAPI document."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import msgspec
-from scripts.openapi.codes import CODES, kind_of_code
 
 from tocsin.model.access import Role
+from tocsin.model.credential_type import ClientAuth, CredentialType
 from tocsin.model.explanation import TimerState, WaitsFor
 from tocsin.model.failure_groups import FailedKind
 from tocsin.model.job import JobAction, JobKind, JobState
@@ -24,6 +24,7 @@ from tocsin.web.http import (
     agent_wire,
     calendars,
     cluster,
+    credentials,
     destinations,
     failures,
     flows,
@@ -34,14 +35,13 @@ from tocsin.web.http import (
     statistics,
     wire,
 )
-from tocsin.web.http.wire import BadField
 
 Json = dict[str, Any]
 
-_CREATED = "2027-01-30T12:00:00Z"
+CREATED = "2027-01-30T12:00:00Z"
 _AT = "2027-01-31T12:00:00Z"
 _FINISHED = "2027-01-31T12:00:00.087500Z"
-_CORRELATION_ID = "01890a5d-ac96-774b-bcce-b302099a8060"
+CORRELATION_ID = "01890a5d-ac96-774b-bcce-b302099a8060"
 _TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
 _CALL = "01890a5d-ac96-774b-bcce-b302099a8058"
 _EXECUTION = "01890a5d-b1c2-7d3e-8f40-5a6b7c8d9e0f"
@@ -62,8 +62,8 @@ _TIMER = wire.Timer(
     tags=["orders", "eu"],
     attempts=1,
     attempt_log=[_ATTEMPT],
-    created_at=_CREATED,
-    updated_at=_CREATED,
+    created_at=CREATED,
+    updated_at=CREATED,
     next_attempt_at="2027-01-31T12:00:05.012400Z",
     last_error="HTTP_503",
 )
@@ -92,8 +92,8 @@ _SCHEDULE = schedule_wire.Schedule(
     headers={},
     callback_timeout_seconds=10,
     tags=["team"],
-    created_at=_CREATED,
-    updated_at=_CREATED,
+    created_at=CREATED,
+    updated_at=CREATED,
     version=1,
     managed_by="shop",
     cron="0 9 * * MON-FRI",
@@ -124,7 +124,7 @@ _KEY: Json = {
     "name": "billing service",
     "namespaces": ["billing"],
     "tenants": [],
-    "created_at": _CREATED,
+    "created_at": CREATED,
 }
 _NAMESPACE = administration.Namespace(
     name="orders",
@@ -135,8 +135,8 @@ _NAMESPACE = administration.Namespace(
     signed=True,
     answers=Answers.STANDARD,
     retry_policy=wire.RetryPolicyAnswer(10, "5s", 3, "4h"),
-    created_at=_CREATED,
-    updated_at=_CREATED,
+    created_at=CREATED,
+    updated_at=CREATED,
     version=1,
     quotas=administration.QuotasAnswer(pending=100_000, creates_per_second=50),
 )
@@ -149,8 +149,37 @@ _CALENDAR = calendars.Calendar(
     weekdays=[],
     description="Public holidays of Germany",
     version=1,
-    created_at=_CREATED,
-    updated_at=_CREATED,
+    created_at=CREATED,
+    updated_at=CREATED,
+)
+_CREDENTIAL = credentials.Credential(
+    namespace="orders",
+    name="billing-api",
+    type=CredentialType.OAUTH2,
+    hosts=["api.example.com"],
+    token_url="https://login.example.com/oauth2/token",
+    client_id="tocsin",
+    client_authentication=ClientAuth.BASIC,
+    scope="bills",
+    version=1,
+    created_at=CREATED,
+    updated_at=CREATED,
+)
+_TESTED = credentials.TestedCredential(
+    True,
+    [
+        credentials.TestStep("token", "https://login.example.com:443", True, "a token was issued"),
+        credentials.TestStep("connection", "https://api.example.com:443", True, "connected"),
+    ],
+)
+_SIGNING_KEY = credentials.SigningKey(
+    "EC",
+    "P-256",
+    "inQqsefRJ6kXiypSJ8LjWO7Bm-nIb54gCQkiqVAwa-Y",
+    "mKyAls52cxf0dCvNbduKhHmkhqqVlzbtX58OxZnM_8Q",
+    "RkD22atHdDasjExrsQMYuwJwD78kDROIDjSP1jkjKwk",
+    "sig",
+    "ES256",
 )
 _MONITOR = monitor_wire.Monitor(
     namespace="orders",
@@ -160,14 +189,14 @@ _MONITOR = monitor_wire.Monitor(
     grace="30m",
     tags=[],
     state=MonitorStatus.UP,
-    since=_CREATED,
+    since=CREATED,
     running=False,
     last_ping_at="2027-01-31T02:02:17Z",
     expected_at="2027-02-01T02:00:00Z",
     deadline="2027-02-01T02:30:00Z",
     version=1,
-    created_at=_CREATED,
-    updated_at=_CREATED,
+    created_at=CREATED,
+    updated_at=CREATED,
 )
 _PING_URL = "https://timers.example/ping/Yk3v9x2qmT0aXW5cJr8e1g"
 _CALENDAR_SUMMARY = calendars.CalendarSummary(
@@ -181,8 +210,8 @@ _CALENDAR_SUMMARY = calendars.CalendarSummary(
     first_date="2027-01-01",
     last_date="2027-12-31",
     version=1,
-    created_at=_CREATED,
-    updated_at=_CREATED,
+    created_at=CREATED,
+    updated_at=CREATED,
 )
 _FLOW = flows.Flow(
     namespace="orders",
@@ -191,8 +220,8 @@ _FLOW = flows.Flow(
     close_on_retry_after=False,
     paused=False,
     version=1,
-    created_at=_CREATED,
-    updated_at=_CREATED,
+    created_at=CREATED,
+    updated_at=CREATED,
     in_flight=3,
     waiting=12,
     complete=True,
@@ -206,9 +235,9 @@ _DESTINATION = destinations.Destination(
     attempts=40,
     failures=39,
     breaker=BreakerState.OPEN,
-    next_probe_at=_CREATED,
+    next_probe_at=CREATED,
     last_error="HTTP 503",
-    last_error_at=_CREATED,
+    last_error_at=CREATED,
     nodes=[
         destinations.DestinationOnNode(
             node="n1",
@@ -218,7 +247,7 @@ _DESTINATION = destinations.Destination(
             attempts=40,
             failures=39,
             breaker=BreakerState.OPEN,
-            next_probe_at=_CREATED,
+            next_probe_at=CREATED,
         )
     ],
     complete=True,
@@ -227,7 +256,7 @@ _ITEM_ERROR = wire.ItemError(
     error="INVALID_INPUT",
     message="timers[1].delay: is not a duration; write it as 30s",
     status=400,
-    errors=[BadField(path="timers[1].delay", reason="is not a duration; write it as 30s")],
+    errors=[wire.BadField(path="timers[1].delay", reason="is not a duration; write it as 30s")],
 )
 #: The fields that a call has in lists and in full.
 _CALL_FIELDS: Json = {
@@ -235,10 +264,10 @@ _CALL_FIELDS: Json = {
     "tenant_id": _TENANT,
     "name": "Charge order 17",
     "status": CallStatus.SUCCEEDED,
-    "submitted_at": _CREATED,
+    "submitted_at": CREATED,
     "due_at": _AT,
     "tags": ["orders", "eu"],
-    "correlation_id": _CORRELATION_ID,
+    "correlation_id": CORRELATION_ID,
     "attempts": 1,
     "started_at": _AT,
     "finished_at": _FINISHED,
@@ -264,7 +293,7 @@ _JOB = jobs.Job(
     namespace="default",
     action=JobAction.SHIFT,
     of=JobKind.TIMERS,
-    filter=jobs.JobFilterAnswer(created_before=_CREATED, tags=["orders"], execute_before="2027-02-01T00:00:00Z"),
+    filter=jobs.JobFilterAnswer(created_before=CREATED, tags=["orders"], execute_before="2027-02-01T00:00:00Z"),
     state=JobState.RUNNING,
     rate_per_second=500,
     dry_run=False,
@@ -279,8 +308,8 @@ _JOB = jobs.Job(
             error="it would be due before 1970, or later than timers may be",
         )
     ],
-    created_at=_CREATED,
-    updated_at=_CREATED,
+    created_at=CREATED,
+    updated_at=CREATED,
     shift_by="2h",
     match_max=1200,
     examined_to=_AT,
@@ -327,6 +356,11 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
     flows.FlowPage(flows=[_FLOW]),
     _CALENDAR,
     calendars.CalendarPage(calendars=[_CALENDAR_SUMMARY]),
+    _CREDENTIAL,
+    credentials.CredentialPage(credentials=[_CREDENTIAL]),
+    _TESTED,
+    credentials.SigningKeySet([_SIGNING_KEY]),
+    credentials.OpenIdConfiguration("https://timers.example", "https://timers.example/.well-known/jwks.json"),
     monitor_wire.MonitorAnswer(monitor=_MONITOR),
     monitor_wire.MonitorPut(monitor=_MONITOR, created=True, ping_url=_PING_URL),
     monitor_wire.MonitorRotated(monitor=_MONITOR, ping_url=_PING_URL),
@@ -352,7 +386,7 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
                 id="0197a3c0-0000-7000-8000-000000000001",
                 namespace="orders",
                 timer_id="remind-17",
-                created_at=_CREATED,
+                created_at=CREATED,
                 dead_reason="NAMESPACE_NOT_FOUND: no namespace 'orders'",
             )
         ]
@@ -362,7 +396,7 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
     administration.AuditPage(
         entries=[
             administration.AuditEntry(
-                at=_CREATED,
+                at=CREATED,
                 action="namespace_changed",
                 key_id="1f0c9a7be2d4",
                 subject="orders",
@@ -470,7 +504,7 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
     administration.CreatedKey(**_KEY, key="tk_1f0c9a7be2d4_…"),
     administration.KeyList(keys=[administration.ShownKey(**_KEY)]),
     agent_wire.RotatedTenantSecret(tenant_id=_TENANT, secret=_SECRET, previous_until=_AT),
-    agent_wire.SubmittedServiceCall(service_call_id=_CALL, status=CallStatus.SCHEDULED, correlation_id=_CORRELATION_ID),
+    agent_wire.SubmittedServiceCall(service_call_id=_CALL, status=CallStatus.SCHEDULED, correlation_id=CORRELATION_ID),
     agent_wire.ServiceCallPage(
         service_calls=[
             agent_wire.ServiceCallSummary(
@@ -506,10 +540,10 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
     ),
     agent_wire.ServiceCallTrace(
         service_call_id=_CALL,
-        correlation_id=_CORRELATION_ID,
+        correlation_id=CORRELATION_ID,
         entries=[
             agent_wire.TraceEntry(
-                at=_CREATED,
+                at=CREATED,
                 kind="message",
                 name="SubmitServiceCall",
                 id="01890a5d-ac96-774b-bcce-b302099a8059",
@@ -549,27 +583,3 @@ _BY_TYPE = {type(answer): answer for answer in _ANSWERS}
 def answer_example(struct: type[msgspec.Struct]) -> Any:
     """An example response of this type."""
     return msgspec.json.decode(msgspec.json.encode(_BY_TYPE[struct]))
-
-
-def problem_examples() -> Json:
-    """A problem for each code, by code."""
-    return {code: {"summary": meant.when, "value": _problem(code, meant.example)} for code, meant in CODES.items()}
-
-
-def _problem(code: str, message: str) -> Any:
-    kind = kind_of_code(code)
-    path, _, reason = message.partition(": ")
-    named = kind.status in (400, 413) and bool(reason) and not path.count(" ")
-    example = wire.Problem(
-        type=f"urn:tocsin:error:{code}",
-        title=kind.title,
-        status=kind.status,
-        detail=message,
-        instance="/api/v1/timers/create",
-        error=code,
-        message=message,
-        timestamp=_CREATED,
-        correlation_id=_CORRELATION_ID,
-        errors=[BadField(path=path, reason=reason)] if named else [],
-    )
-    return msgspec.json.decode(msgspec.json.encode(example))

@@ -71,6 +71,8 @@ _FLOW_READ_ERRORS = ("FLOW_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE
 _FLOW_CHANGE_ERRORS = ("NAMESPACE_NOT_FOUND", "NAMESPACE_DELETING", "CONFLICT", "SHARD_UNAVAILABLE")
 _CALENDAR_READ_ERRORS = ("CALENDAR_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
 _CALENDAR = {"namespace": "orders", "name": "holidays-de"}
+_CREDENTIAL_READ_ERRORS = ("CREDENTIAL_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
+_CREDENTIAL = {"namespace": "orders", "name": "billing-api"}
 _MONITOR = {"namespace": "orders", "id": "nightly-backup"}
 _MONITOR_ERRORS = ("MONITOR_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
 _MONITOR_CHANGE_ERRORS = ("MONITOR_NOT_FOUND", *_SCHEDULE_WRITE_ERRORS)
@@ -339,6 +341,35 @@ OPERATIONS: dict[str, dict[str, About]] = {
             errors=("CALENDAR_NOT_FOUND", "CALENDAR_IN_USE", "VERSION_CONFLICT", *_FLOW_CHANGE_ERRORS),
             example=_CALENDAR,
         ),
+    },
+    "Credentials": {
+        "putCredential": About(
+            "Create or replace a credential",
+            errors=("TOO_MANY_CREDENTIALS", "VERSION_CONFLICT", *_FLOW_CHANGE_ERRORS),
+            example={
+                **_CREDENTIAL,
+                "type": "oauth2ClientCredentials",
+                "hosts": ["api.example.com"],
+                "tokenUrl": "https://login.example.com/oauth2/token",
+                "clientId": "tocsin",
+                "clientSecret": "7c1f3e6b9a2d4c58",
+                "scope": "bills",
+            },
+        ),
+        "getCredential": About("Get a credential", errors=_CREDENTIAL_READ_ERRORS, example=_CREDENTIAL),
+        "listCredentials": About(
+            "List credentials",
+            errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
+            example={"namespace": "orders", "limit": 100},
+        ),
+        "testCredential": About("Test a credential", errors=_CREDENTIAL_READ_ERRORS, example=_CREDENTIAL),
+        "deleteCredential": About(
+            "Delete a credential",
+            errors=("CREDENTIAL_NOT_FOUND", "VERSION_CONFLICT", *_FLOW_CHANGE_ERRORS),
+            example=_CREDENTIAL,
+        ),
+        "signingKeys": About("Get the keys that verify JWTs", errors=("SHARD_UNAVAILABLE",)),
+        "openidConfiguration": About("Get the issuer of JWTs", errors=("NOT_AN_ISSUER",)),
     },
     "Monitors": {
         "putMonitor": About(

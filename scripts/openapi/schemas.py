@@ -18,6 +18,7 @@ from scripts.openapi.codes import CODES, FAILURES
 from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction, AuditSource
 from tocsin.model.condition import OnConflict
+from tocsin.model.credential_type import ClientAuth, CredentialType
 from tocsin.model.explanation import TimerState, WaitsFor
 from tocsin.model.failure_groups import FailedKind
 from tocsin.model.job import JobAction, JobKind, JobState, WaitingStatus
@@ -65,6 +66,8 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
     ),
     "LiveScheduleStatus": (list(LiveScheduleStatus), "The state of a schedule that has not ended."),
     "CatchUp": (list(CatchUp), "What becomes of instants that pass while a schedule cannot fire."),
+    "CredentialType": (list(CredentialType), "How a request identifies itself."),
+    "ClientAuth": (list(ClientAuth), "Where a token endpoint gets the client's secret."),
     "OnSkipped": (list(OnSkipped), "What becomes of an instant that a calendar excludes."),
     "MonitorState": (list(MonitorStatus), "What is known of a monitor's job."),
     "PeriodState": (list(PeriodStatus), "How a period of a monitor ended."),

@@ -1,5 +1,5 @@
-"""Namespaces, flows, calendars, paused destinations, API keys, secrets, sign-ins and the audit trail as records: how each is
-encoded, and under which key. (Those of statistics and outages: `tocsin.statistics.records`.)
+"""Namespaces, flows, calendars, credentials, paused destinations, API keys, secrets, sign-ins and the audit trail as records:
+how each is encoded, and under which key. (Those of statistics and outages: `tocsin.statistics.records`.)
 
 A record that can't be decoded stops no reader of the others: it is left out and reported as `RecordDamaged`. Only a namespace
 is returned all the same, as a DamagedNamespace, because its timers must be held. All functions raise StoreError.
@@ -17,6 +17,7 @@ import msgspec
 from tocsin.model.access import ApiKey, SignIn
 from tocsin.model.audit import AuditEntries, AuditEntry, AuditQuery
 from tocsin.model.calendar import Calendar
+from tocsin.model.credential import Credential, SigningKey
 from tocsin.model.destination import DestinationPause
 from tocsin.model.errors import StoreCorrupted, StoreUnavailable
 from tocsin.model.flow import Flow
@@ -31,12 +32,14 @@ NAMESPACES, API_KEYS, SECRETS, SIGN_INS, AUDIT = "namespace", "api_key", "secret
 KEY_USES, TENANT_LABELS = "key_use", "tenant_label"
 FLOWS = "flow"
 CALENDARS = "calendar"
+CREDENTIALS = "credential"
+SIGNING_KEYS = "signing_key"
 DESTINATION_PAUSES = "destination_pause"
 #: The keys under which secrets of the store are encrypted, by their ids.
 SEAL_KEYS = "seal_key"
 #: Records that one read returns.
 _PAGE = 500
-#: The same of calendars, which may have 150 KB each.
+#: The same of calendars and credentials, which may have 150 KB each.
 _CALENDARS_PAGE = 10
 #: Attempts to replace a record that others may change at the same time.
 _PUTS_MAX = 5
@@ -47,6 +50,8 @@ _encoder = msgspec.json.Encoder()
 _namespace_decoder = msgspec.json.Decoder(Namespace)
 _flow_decoder = msgspec.json.Decoder(Flow)
 _calendar_decoder = msgspec.json.Decoder(Calendar)
+_credential_decoder = msgspec.json.Decoder(Credential)
+_signing_key_decoder = msgspec.json.Decoder(SigningKey)
 _pause_decoder = msgspec.json.Decoder(DestinationPause)
 _key_decoder = msgspec.json.Decoder(ApiKey)
 _sign_in_decoder = msgspec.json.Decoder(SignIn)
@@ -79,7 +84,7 @@ async def every(
 ) -> AsyncIterator[Record]:
     """The records with after < key < before, in pages of `page_max`."""
     if page_max is None:
-        page_max = _CALENDARS_PAGE if kind == CALENDARS else _PAGE
+        page_max = _CALENDARS_PAGE if kind in (CALENDARS, CREDENTIALS) else _PAGE
     while True:
         page = await records.records(kind, after, before, limit=page_max)
         for record in page:
@@ -255,6 +260,58 @@ async def delete_calendar(records: Records, namespace: str, name: str) -> bool:
 async def delete_calendars(records: Records, namespace: str) -> None:
     """Removes all calendars of a namespace."""
     await delete_all(records, CALENDARS, [each.key async for each in every(records, CALENDARS, *_scope_of(namespace))])
+
+
+# -- credentials, likewise
+
+
+async def credentials(records: Records, observe: Observer = unobserved) -> list[Credential]:
+    """All credentials of all namespaces, by namespace and name. One that can't be decoded is left out: what names it waits,
+    as if it were missing."""
+    found = []
+    async for record in every(records, CREDENTIALS):
+        for credential in decoded(_credential_decoder, CREDENTIALS, [record], observe):
+            known = _scoped_key(credential.namespace, credential.name) == record.key
+            found += [msgspec.structs.replace(credential, version=record.version)] if known else []
+    return found
+
+
+async def put_credential(records: Records, credential: Credential) -> bool:
+    """Stores a credential as `put_flow` stores a rule."""
+    expected = None if credential.version == 1 else credential.version - 1
+    key = _scoped_key(credential.namespace, credential.name)
+    return await records.put_record(CREDENTIALS, key, encoded(credential), expected)
+
+
+async def delete_credential(records: Records, namespace: str, name: str) -> bool:
+    """Removes the credential; False when there was none."""
+    return await records.delete_records(CREDENTIALS, [_scoped_key(namespace, name)])
+
+
+async def delete_credentials(records: Records, namespace: str) -> None:
+    """Removes all credentials of a namespace."""
+    await delete_all(
+        records, CREDENTIALS, [each.key async for each in every(records, CREDENTIALS, *_scope_of(namespace))]
+    )
+
+
+# -- keys that sign JWTs, by their numbers
+
+
+async def signing_keys(records: Records, observe: Observer = unobserved) -> list[SigningKey]:
+    """The keys, by number. One that can't be decoded is left out."""
+    found = [record async for record in every(records, SIGNING_KEYS)]
+    return decoded(_signing_key_decoder, SIGNING_KEYS, found, observe)
+
+
+async def put_signing_key(records: Records, key: SigningKey) -> bool:
+    """Stores the key; False if its number is taken."""
+    return await records.put_record(SIGNING_KEYS, f"{key.number:08}", encoded(key), None)
+
+
+async def delete_signing_key(records: Records, number: int) -> bool:
+    """Removes the key of that number; False when there was none."""
+    return await records.delete_records(SIGNING_KEYS, [f"{number:08}"])
 
 
 # -- paused destinations

@@ -106,6 +106,7 @@ CASES = (
     _case("TocsinFlowNeverDrains", (118, 123, 2, 125), _is('tocsin_flow_timers_waiting{namespace="a",flow="v"}', 0, 5)),
     _case("TocsinTimersExpire", (5, 10, 15), _grows('tocsin_timers_expired_total{namespace="a",status="expired"}', 2)),
     _case("TocsinAttemptsNotSent", (4, 7, 11), _grows('tocsin_attempts_not_sent_total{code="NO_DESCRIPTOR"}', 4)),
+    _case("TocsinCredentialsWithoutToken", (4.5, 6, 0.5), _is("tocsin_credentials_without_token", 0, 1)),
     _case("TocsinTimersRefused", (0.5, 2.5, 21), _grows('tocsin_timers_suspended_total{reason="egress"}', 1)),
     _case("TocsinBadRecords", (-1, 1, 61, 1), _grows('tocsin_timers_suspended_total{reason="bad_record"}', 4)),
     _case("TocsinWritesRefused", (-1, 1, 16, 1), _grows("tocsin_writes_refused_total", 4)),

@@ -12,7 +12,7 @@ import msgspec
 
 from tests.support.simulation_loop import SimulationLoop
 from tocsin.administration import put_flow, put_namespace
-from tocsin.model.answer import NoResponse, NotSent, Outcome, Refused, Response
+from tocsin.model.answer import NoCredential, NoResponse, NotSent, Outcome, Refused, Response
 from tocsin.model.batch import CallbackBatch
 from tocsin.model.flow import Flow, FlowLimits
 from tocsin.model.ids import timer_uuid
@@ -43,12 +43,13 @@ class Call(NamedTuple):
 
 class Receivers:
     """The caller. A host or path named `hung…` does not answer until `healed`, others answer after 10 ms. The first `unsent`
-    requests to a host are not sent, and none while the host is `forbidden`."""
+    requests to a host are not sent, and none while the host is `forbidden`, or whose credential is among the `unready`."""
 
     def __init__(self, now_us: Callable[[], int]) -> None:
         self.calls: list[Call] = []
         self.unsent: dict[str, int] = {}
         self.forbidden: set[str] = set()
+        self.unready: set[str] = set()
         #: Seconds that a host takes to answer, and the answers of hosts that do not accept, until that time of the loop.
         self.takes_s: dict[str, float] = {}
         self.answers: dict[str, tuple[Response, float]] = {}
@@ -61,6 +62,10 @@ class Receivers:
     def destination(self, url: str) -> str:
         """The host."""
         return url.split("/")[2]
+
+    def obstacle(self, namespace: str, name: str, destination: str) -> str | None:
+        """Whether the credential can't be sent."""
+        return "it has no token" if name in self.unready else None
 
     def _hangs(self, url: str) -> bool:
         return not self.healed and any(part.startswith("hung") for part in url.split("/")[2:])
@@ -78,6 +83,11 @@ class Receivers:
             self.unsent[host] -= 1
             self.refused += 1
             asyncio.get_running_loop().call_later(0.001, done, Exchange(NotSent("NO_CONNECTION_SLOT"), None, 1_000))
+            return
+        if invocation.credential in self.unready:
+            self.refused += 1
+            outcome = NoCredential("CREDENTIAL_NOT_READY", "", host)
+            asyncio.get_running_loop().call_later(0.001, done, Exchange(outcome, None, 1_000))
             return
         if host in self.forbidden:
             self.refused += 1
@@ -117,6 +127,7 @@ class Crowd:
             observe=self.events.append,
             random=random.Random(1),
             incarnation=b"n" * 16,
+            credential_gate=self.receivers,
         )
         self.supervisor = Supervisor(
             self.context, node="n", address="n", total_shards=shards, fatal=lambda error: self.errors.append(error)
@@ -169,6 +180,10 @@ class Crowd:
         self.supervisor.shards[shard].accept(
             WriteOp(OpKind.CREATE, timer_uuid(namespace, name), namespace, timer=timer)
         )
+
+    def put(self, row: Row, *, shard: int = 0) -> None:
+        """Puts a row into the store."""
+        self._kept.setdefault(shard, []).append(stored(row))
 
     async def _fill(self) -> None:
         former = b"f" * 16

@@ -15,6 +15,7 @@ _CONCLUDE = "tocsin.timers.engine.attempt:conclude"
 _CONCLUDE_EXPIRED = "tocsin.timers.engine.attempt:conclude_expired"
 _LATENESS = "tests/simulation/test_lateness.py::"
 _WINDOW = "tests/unit/test_window.py::"
+_WITHOUT = "test_timers_wait_for_their_credential_without_attempts_while_others_of_the_host_are_on_time"
 _REFUSED = "test_refused_timer_is_suspended_and_fires_after_a_claim_with_other_settings"
 
 
@@ -93,6 +94,24 @@ MUTATIONS = [
         24,
         drop("tocsin.timers.engine.loader:sweep", "suspended.refused_rounds"),
         caught_by=_LATENESS + _REFUSED,
+    ),
+    mutation(
+        "a request without its credential has its destination back off",
+        24,
+        never(ATTEMPT + "_suspended_for", "NoCredential"),
+        caught_by=_LATENESS + _WITHOUT,
+    ),
+    mutation(
+        "timers without a credential are resumed before it can be sent",
+        24,
+        replace(DISPATCHER + "room_for", "not gate.obstacle(*found)", by="True"),
+        caught_by=_LATENESS + _WITHOUT,
+    ),
+    mutation(
+        "timers without a credential are not resumed when it can be sent",
+        24,
+        replace(DISPATCHER + "room_for", "not gate.obstacle(*found)", by="False"),
+        caught_by=_LATENESS + _WITHOUT,
     ),
     mutation(
         "the result of a handed-over attempt is forgotten",

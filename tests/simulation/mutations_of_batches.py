@@ -66,6 +66,11 @@ MUTATIONS = [
         caught_by=_TESTS + "test_only_what_is_alike_is_sent_together",
     ),
     _batched(
+        "timers with different credentials are sent together",
+        replace(_BATCHING + "_key", "timer.credential", by="''"),
+        caught_by=_TESTS + "test_only_what_is_alike_is_sent_together",
+    ),
+    _batched(
         "timers with different headers are sent together",
         replace(_BATCHING + "_key", "tuple(sorted(timer.headers.items()))", by="()"),
         caught_by=_TESTS + "test_only_what_is_alike_is_sent_together",

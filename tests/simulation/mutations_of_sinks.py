@@ -28,7 +28,7 @@ MUTATIONS = [
         "a sink that has taken nothing of late is never tried again",
         replace(_FEED + "_turn", "boot_us >= lane.again_at", by="False"),
     ),
-    _sunk("events are removed and no gap states it", drop(_FEED + "_replace", "self._log.gaps[place.uuid]")),
+    _sunk("events are removed and no gap states it", drop(_LOG + "add_to", "batch.upserts")),
     _sunk(
         "an event is published although a gap has taken its place",
         never(_FEED + "_turn", "log.gaps"),

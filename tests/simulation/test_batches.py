@@ -143,10 +143,15 @@ def test_only_what_is_alike_is_sent_together() -> None:
         row = crowd.row(f"h{number}", "fine", 2.0)
         row.timer.headers = headers
         put(crowd, row)
+    for number, credential in enumerate(["one", "two"] * 2):
+        row = crowd.row(f"c{number}", "fine", 2.0)
+        row.timer.credential = credential
+        put(crowd, row)
     crowd.run(4.0)
-    assert sizes(crowd) == [2] * 6
+    assert sizes(crowd) == [2] * 8
     for call in crowd.receivers.calls:
         assert {item.url for item in call.invocation.items or ()} == {call.invocation.url}
+        assert {item.credential for item in call.invocation.items or ()} == {call.invocation.credential}
         assert {msgspec.json.encode(item.headers) for item in call.invocation.items or ()} == {
             msgspec.json.encode(call.invocation.headers)
         }

@@ -182,6 +182,38 @@ def test_destinations_that_do_not_answer_are_forgotten() -> None:
     assert seen == [IDLE_DESTINATIONS_MAX, 0]
 
 
+def test_timers_wait_for_their_credential_without_attempts_while_others_of_the_host_are_on_time() -> None:
+    crowd = Crowd()
+    crowd.receivers.unready = {"api"}
+    for number in range(50):
+        row = crowd.row(f"c{number}", "fine", 2)
+        row.timer.credential = "api"
+        row.timer.expire_after_us = 600_000_000 if number == 0 else None
+        crowd.put(row)
+        crowd.keep(f"f{number}", "fine", 2 + number / 10)
+    found: list[int] = []
+
+    async def look() -> None:
+        await asyncio.sleep(30)
+        found.append(len(crowd.suspended()))
+        assert crowd.suspended()["c1"] == "credential:a/api@fine"
+        # Each was tried once, and is not tried again before something has changed.
+        assert crowd.receivers.refused == 50
+        await asyncio.sleep(EngineLimits().refused_retry_interval_us / 1e6)
+        # But now and then, so that it ends for which it is too late.
+        found.append(len(crowd.suspended()))
+        crowd.receivers.unready.clear()
+        await asyncio.sleep(30)
+        found.append(len(crowd.suspended()))
+
+    crowd.run(1_100, look)
+    assert found == [50, 49, 0]
+    late = crowd.late_s()
+    assert max(late[f"f{number}"] for number in range(50)) < 0.5
+    assert {call.invocation.attempt for call in crowd.receivers.calls} == {1}
+    assert len(crowd.receivers.calls) == 99 and "c0" not in late
+
+
 def test_refused_timer_is_suspended_and_fires_after_a_claim_with_other_settings() -> None:
     crowd = Crowd()
     # As a former owner left it, which was not allowed to call the host.

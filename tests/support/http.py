@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
@@ -87,14 +88,19 @@ class Client:
 
 class Receiver:
     """A webhook receiver on a free port. `answer` gets the decoded request body and returns (status, body). While the event
-    `responding` is not set, responses are held back."""
+    `responding` is not set, responses are held back. With `tls` it speaks TLS, and the headers have the
+    subject of the client's certificate, as `:organizationName`."""
 
     _path = "/hook"
     #: Lines that are added to the head of responses with a status.
     more_headers: ClassVar[Mapping[int, bytes]] = {}
 
-    def __init__(self, answer: Callable[[dict[str, Any], dict[str, str]], tuple[int, bytes]]) -> None:
-        self._answer = answer
+    def __init__(
+        self,
+        answer: Callable[[dict[str, Any], dict[str, str]], tuple[int, bytes]],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._answer, self._tls = answer, tls
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self.responding = asyncio.Event()
@@ -102,8 +108,8 @@ class Receiver:
         self.url = ""
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}{self._path}"
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024, ssl=self._tls)
+        self.url = f"http{'s' if self._tls else ''}://127.0.0.1:{self._server.sockets[0].getsockname()[1]}{self._path}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -122,6 +128,8 @@ class Receiver:
                     name.strip().lower(): value.strip()
                     for name, _, value in (line.partition(":") for line in lines if line)
                 }
+                subject = (writer.get_extra_info("peercert") or {}).get("subject", ())
+                headers |= {f":{name}": value for ((name, value),) in subject}
                 raw = await reader.readexactly(int(headers.get("content-length", "0")))
                 status, body = await self._respond(first.split(" ")[1], headers, raw)
                 more = self.more_headers.get(status, b"")

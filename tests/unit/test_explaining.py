@@ -88,6 +88,14 @@ CASES: dict[str, tuple[TimerView, Asked, TimerState, WaitsFor | None, int | None
         view_of(EARLIER, suspended="egress"), STORE, TimerState.SUSPENDED, WaitsFor.EGRESS, None,
         f"The timer has been due since {AT_EARLIER} and is suspended, because its URL leads to an address",
     ),
+    "without the key of a secret": (
+        view_of(EARLIER, suspended="secret"), STORE, TimerState.SUSPENDED, WaitsFor.SECRET, None,
+        f"The timer has been due since {AT_EARLIER} and is suspended, because one of its secrets",
+    ),
+    "without its credential": (
+        view_of(EARLIER, suspended="credential:a/api@https://api.example.com:443"), STORE, TimerState.SUSPENDED,
+        WaitsFor.CREDENTIAL, None, "waits for its credential api: it does not exist. Meanwhile no attempt is made",
+    ),
     "next": (
         view_of(EARLIER), WINDOW, TimerState.WAITING, WaitsFor.NODE, None,
         f"The timer has been due since {AT_EARLIER}. n1 fires it next.",

@@ -94,7 +94,14 @@ class Watching:
         self.generation += 1
         until = at if known_until is None else known_until
         seen = Seen(
-            at if began is None else began, found, self.generation.to_bytes(32, "big"), runs, held, outages, until
+            at if began is None else began,
+            found,
+            self.generation.to_bytes(32, "big"),
+            runs,
+            False,
+            held,
+            outages,
+            until,
         )
         self._take(watched(self.timer, seen, at))
 
@@ -289,7 +296,7 @@ def test_nothing_is_late_while_nobody_knows_whether_its_shard_had_an_owner() -> 
     deadline = START + HOUR + GRACE
     monitor.look(deadline + MINUTE, schedule(START + HOUR), known_until=deadline - S)
     assert monitor.reported == []
-    assert monitor.at == deadline + MINUTE + 2 * S
+    assert monitor.at == deadline + MINUTE + 10 * S
     monitor.look(deadline + 2 * MINUTE, schedule(START + HOUR), known_until=deadline)
     assert monitor.reported == ["late"]
 
@@ -340,3 +347,32 @@ def test_monitor_that_watches_pings_from_now_on_waits_for_the_first() -> None:
     monitor.change(PutMonitor(), START + 2 * MINUTE, back)
     assert monitor.at == START + 2 * MINUTE
     assert monitor.state.token == "token"
+
+
+def test_what_was_before_a_namespace_is_resumed_counts_for_nothing() -> None:
+    monitor = Watching()
+    monitor.look(START, None, held=True)
+    old = run(START - HOUR, START - HOUR + MINUTE, RunStatus.FAILED)
+    monitor.look(START + MINUTE, schedule(START + HOUR, ended=old), old)
+    monitor.look(START + 2 * MINUTE, schedule(START + HOUR, ended=old))
+    assert (monitor.periods, monitor.reported, monitor.status) == ([], [], MonitorStatus.NEW)
+
+
+def test_what_ended_before_a_first_look_that_could_not_read_the_schedule_counts_for_nothing() -> None:
+    monitor = Watching()
+    monitor.look(START, None)
+    old = run(START - HOUR, START - HOUR + MINUTE, RunStatus.FAILED)
+    monitor.look(START + MINUTE, schedule(START + HOUR, ended=old))
+    assert (monitor.periods, monitor.reported) == ([], [])
+
+
+def test_look_that_leaves_runs_for_the_next_one_is_followed_by_it_at_once() -> None:
+    monitor = Watching()
+    monitor.look(START, schedule(START))
+    first, last = run(START, START + S), run(START + HOUR, START + HOUR + S)
+    now = START + HOUR + MINUTE
+    live = schedule(START + 2 * HOUR, ended=last)
+    monitor._take(watched(monitor.timer, Seen(now, live, b"1" * 32, [first], more=True, known_until=now), now))
+    assert monitor.at == now
+    monitor.look(now, live, last)
+    assert monitor.periods == [(0, PeriodStatus.ON_TIME, 1), (60, PeriodStatus.ON_TIME, 1)]

@@ -18,6 +18,10 @@ var (
 	ErrNamespaceNotFound error = &class{name: "NamespaceNotFound", above: ErrNotFound}
 	// ErrFlowNotFound is FLOW_NOT_FOUND: The namespace has no rule of flows with exactly this match.
 	ErrFlowNotFound error = &class{name: "FlowNotFound", above: ErrNotFound}
+	// ErrCredentialNotFound is CREDENTIAL_NOT_FOUND: The namespace has no credential of this name.
+	ErrCredentialNotFound error = &class{name: "CredentialNotFound", above: ErrNotFound}
+	// ErrNotAnIssuer is NOT_AN_ISSUER: This server signs no JWTs for receivers.
+	ErrNotAnIssuer error = &class{name: "NotAnIssuer", above: ErrNotFound}
 	// ErrCalendarNotFound is CALENDAR_NOT_FOUND: The namespace has no calendar of this name.
 	ErrCalendarNotFound error = &class{name: "CalendarNotFound", above: ErrNotFound}
 	// ErrMonitorNotFound is MONITOR_NOT_FOUND: The namespace has no monitor of this id; or none has this ping URL.
@@ -78,6 +82,9 @@ var (
 	// ErrTooManyCalendars is TOO_MANY_CALENDARS: The maximum number of calendars exists in the namespace. Nothing was
 	// written.
 	ErrTooManyCalendars error = &class{name: "TooManyCalendars", above: ErrConflict}
+	// ErrTooManyCredentials is TOO_MANY_CREDENTIALS: The maximum number of credentials exists in the namespace.
+	// Nothing was written.
+	ErrTooManyCredentials error = &class{name: "TooManyCredentials", above: ErrConflict}
 	// ErrCalendarInUse is CALENDAR_IN_USE: Schedules that have not ended name the calendar. Nothing was written.
 	ErrCalendarInUse error = &class{name: "CalendarInUse", above: ErrConflict}
 	// ErrJobNotFound is JOB_NOT_FOUND: No job has this id, or the key has no access to its namespace. A job is kept
@@ -157,6 +164,8 @@ var errorsByCode = map[string]error{
 	"TIMER_NOT_FOUND":            ErrTimerNotFound,
 	"NAMESPACE_NOT_FOUND":        ErrNamespaceNotFound,
 	"FLOW_NOT_FOUND":             ErrFlowNotFound,
+	"CREDENTIAL_NOT_FOUND":       ErrCredentialNotFound,
+	"NOT_AN_ISSUER":              ErrNotAnIssuer,
 	"CALENDAR_NOT_FOUND":         ErrCalendarNotFound,
 	"MONITOR_NOT_FOUND":          ErrMonitorNotFound,
 	"SERVICE_CALL_NOT_FOUND":     ErrServiceCallNotFound,
@@ -179,6 +188,7 @@ var errorsByCode = map[string]error{
 	"TOO_MANY_KEYS":              ErrTooManyKeys,
 	"TOO_MANY_FLOWS":             ErrTooManyFlows,
 	"TOO_MANY_CALENDARS":         ErrTooManyCalendars,
+	"TOO_MANY_CREDENTIALS":       ErrTooManyCredentials,
 	"CALENDAR_IN_USE":            ErrCalendarInUse,
 	"JOB_NOT_FOUND":              ErrJobNotFound,
 	"JOB_RUNNING":                ErrJobRunning,

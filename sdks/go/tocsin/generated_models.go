@@ -28,6 +28,8 @@ const (
 	AuditActionFlowDeleted        AuditAction = "flow_deleted"
 	AuditActionCalendarChanged    AuditAction = "calendar_changed"
 	AuditActionCalendarDeleted    AuditAction = "calendar_deleted"
+	AuditActionCredentialChanged  AuditAction = "credential_changed"
+	AuditActionCredentialDeleted  AuditAction = "credential_deleted"
 	AuditActionMonitorChanged     AuditAction = "monitor_changed"
 	AuditActionMonitorPaused      AuditAction = "monitor_paused"
 	AuditActionMonitorResumed     AuditAction = "monitor_resumed"
@@ -103,6 +105,28 @@ const (
 	CatchUpLatest CatchUp = "latest"
 	CatchUpAll    CatchUp = "all"
 	CatchUpNone   CatchUp = "none"
+)
+
+// ClientAuth is an open enum: later servers may answer other values. Where a token endpoint gets the client's
+// secret.
+type ClientAuth string
+
+// The values of ClientAuth.
+const (
+	ClientAuthBasic ClientAuth = "basic"
+	ClientAuthPost  ClientAuth = "post"
+)
+
+// CredentialType is an open enum: later servers may answer other values. How a request identifies itself.
+type CredentialType string
+
+// The values of CredentialType.
+const (
+	CredentialTypeBasic                   CredentialType = "basic"
+	CredentialTypeBearer                  CredentialType = "bearer"
+	CredentialTypeOauth2clientcredentials CredentialType = "oauth2ClientCredentials"
+	CredentialTypeJwt                     CredentialType = "jwt"
+	CredentialTypeMtls                    CredentialType = "mtls"
 )
 
 // ExclusionReason is an open enum: later servers may answer other values. Why an instant doesn't fire: its date is
@@ -411,6 +435,7 @@ const (
 // that of the receiver. write: that results or changes are stored. lease, clock: that of the node that owns its
 // shard. owner: a node that owns its shard. create: that a client creates it again. egress: that the settings
 // permit its address, or its URL leads elsewhere. secret: the key under which one of its secrets is encrypted.
+// credential: that its credential can be sent: it has a token, exists, and may go to the URL.
 type TimerWaitsFor string
 
 // The values of TimerWaitsFor.
@@ -428,6 +453,7 @@ const (
 	TimerWaitsForCreate      TimerWaitsFor = "create"
 	TimerWaitsForEgress      TimerWaitsFor = "egress"
 	TimerWaitsForSecret      TimerWaitsFor = "secret"
+	TimerWaitsForCredential  TimerWaitsFor = "credential"
 )
 
 // WaitingStatus is an open enum: later servers may answer other values. What a service call waits for: its due
@@ -503,6 +529,8 @@ type CreateTimer struct {
 	// The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace
 	// matches it.
 	FlowKey Opt[string]
+	// The namespace's credential that its requests have; it goes to no other origin than the credential's own.
+	Credential Opt[string]
 	// Who is notified when it has failed, or expired.
 	OnFailure *Hook
 	// Who is notified when it has succeeded.
@@ -532,6 +560,7 @@ func (v *CreateTimer) members(to []member) []member {
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
 		member{"flowKey", &v.FlowKey, false},
+		member{"credential", &v.Credential, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -622,12 +651,15 @@ type Hook struct {
 	URL string
 	// Additional headers of the notification. The value [redacted] keeps the stored value.
 	Headers map[string]string
+	// The namespace's credential that the notification has.
+	Credential string
 }
 
 func (v *Hook) members(to []member) []member {
 	return append(to,
 		member{"url", &v.URL, true},
 		member{"headers", &v.Headers, false},
+		member{"credential", &v.Credential, false},
 	)
 }
 
@@ -698,8 +730,8 @@ func (v *TimerHistory) UnmarshalJSON(data []byte) error {
 }
 
 // UpdateTimer: Changes to a pending timer; absent fields stay unchanged. Null removes headers, expireAfter,
-// description, flowKey and the hooks; a null retryPolicy returns to the namespace's policy. payload and body
-// replace one another. Send at most one of executeAt and delay.
+// description, flowKey, credential and the hooks; a null retryPolicy returns to the namespace's policy. payload
+// and body replace one another. Send at most one of executeAt and delay.
 type UpdateTimer struct {
 	// The namespace's name.
 	Namespace string
@@ -734,6 +766,8 @@ type UpdateTimer struct {
 	// The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace
 	// matches it.
 	FlowKey Opt[string]
+	// The namespace's credential that its requests have; it goes to no other origin than the credential's own.
+	Credential Opt[string]
 	// Who is notified when it has failed, or expired.
 	OnFailure Opt[Hook]
 	// Who is notified when it has succeeded.
@@ -759,6 +793,7 @@ func (v *UpdateTimer) members(to []member) []member {
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
 		member{"flowKey", &v.FlowKey, false},
+		member{"credential", &v.Credential, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -928,6 +963,8 @@ type CreateSchedule struct {
 	// The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace
 	// matches it.
 	FlowKey Opt[string]
+	// The namespace's credential that its requests have; it goes to no other origin than the credential's own.
+	Credential Opt[string]
 	// Who is notified when it has failed, or expired.
 	OnFailure *Hook
 	// Who is notified when it has succeeded.
@@ -992,6 +1029,7 @@ func (v *CreateSchedule) members(to []member) []member {
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
 		member{"flowKey", &v.FlowKey, false},
+		member{"credential", &v.Credential, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -1051,7 +1089,7 @@ func (v *ScheduleName) UnmarshalJSON(data []byte) error {
 
 // UpdateSchedule: Changes to a schedule; absent fields stay unchanged. A new cron replaces every and the other way
 // round. Null removes anchor, startAt, endAt, maxOccurrences, expireAfter, headers, description, flowKey,
-// managedBy and the hooks, and restores the default of catchUpWindow and retryPolicy.
+// credential, managedBy and the hooks, and restores the default of catchUpWindow and retryPolicy.
 type UpdateSchedule struct {
 	// The namespace's name.
 	Namespace string
@@ -1086,6 +1124,8 @@ type UpdateSchedule struct {
 	// The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace
 	// matches it.
 	FlowKey Opt[string]
+	// The namespace's credential that its requests have; it goes to no other origin than the credential's own.
+	Credential Opt[string]
 	// Who is notified when it has failed, or expired.
 	OnFailure Opt[Hook]
 	// Who is notified when it has succeeded.
@@ -1148,6 +1188,7 @@ func (v *UpdateSchedule) members(to []member) []member {
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
 		member{"flowKey", &v.FlowKey, false},
+		member{"credential", &v.Credential, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -2385,6 +2426,201 @@ func (v *DeleteCalendar) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
+// PutCredential: A credential with all that it has. A secret that is left out keeps its stored value, unless
+// hosts, tokenUrl or ca would have it sent elsewhere; it is never returned. Without managedBy the credential keeps
+// it; null removes it.
+type PutCredential struct {
+	// How a request identifies itself.
+	Type CredentialType
+	// The namespace's name.
+	Namespace string
+	// The credential's name, unique in its namespace.
+	Name string
+	// Where it may be sent, and nowhere else: host or host:port for HTTPS, http://host:port for plain HTTP. Without
+	// any, only this machine's own addresses.
+	Hosts []string
+	// Of basic: the user's name.
+	Username string
+	// Of oauth2ClientCredentials: the token endpoint.
+	TokenURL string
+	// Of oauth2ClientCredentials: the client's id.
+	ClientID string
+	// Of oauth2ClientCredentials: whether the token endpoint gets the client's secret in the header Authorization
+	// (basic, the default) or in the body (post).
+	ClientAuthentication ClientAuth
+	// Of oauth2ClientCredentials: the scopes to ask for, with spaces between.
+	Scope string
+	// Of jwt: its aud. Of oauth2ClientCredentials: the parameter audience.
+	Audience string
+	// Of jwt: how long each is valid, 1m to 1h. Default 10m.
+	Lifetime string
+	// Of mtls: the client's certificate in PEM, followed by those that lead to its authority.
+	Certificate string
+	// Certificates in PEM of the authorities that are trusted for its hosts, instead of those that the system trusts.
+	Ca string
+	// What it is for, in one line; shown in lists.
+	Description string
+	// Of basic: the password.
+	Password string
+	// Of bearer: the token.
+	Token string
+	// Of oauth2ClientCredentials: the client's secret.
+	ClientSecret string
+	// Of mtls: the certificate's private key in PEM, without a password.
+	PrivateKey string
+	// The declaration that it comes from, such as the name of a repository.
+	ManagedBy Opt[string]
+	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+	ExpectedVersion Opt[int]
+	// Writes nothing: the response shows what would be written. Default false.
+	DryRun bool
+}
+
+func (v *PutCredential) members(to []member) []member {
+	return append(to,
+		member{"type", &v.Type, true},
+		member{"namespace", &v.Namespace, true},
+		member{"name", &v.Name, true},
+		member{"hosts", &v.Hosts, false},
+		member{"username", &v.Username, false},
+		member{"tokenUrl", &v.TokenURL, false},
+		member{"clientId", &v.ClientID, false},
+		member{"clientAuthentication", &v.ClientAuthentication, false},
+		member{"scope", &v.Scope, false},
+		member{"audience", &v.Audience, false},
+		member{"lifetime", &v.Lifetime, false},
+		member{"certificate", &v.Certificate, false},
+		member{"ca", &v.Ca, false},
+		member{"description", &v.Description, false},
+		member{"password", &v.Password, false},
+		member{"token", &v.Token, false},
+		member{"clientSecret", &v.ClientSecret, false},
+		member{"privateKey", &v.PrivateKey, false},
+		member{"managedBy", &v.ManagedBy, false},
+		member{"expectedVersion", &v.ExpectedVersion, false},
+		member{"dryRun", &v.DryRun, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v PutCredential) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *PutCredential) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// CredentialId: Names a credential.
+type CredentialId struct {
+	// The namespace's name.
+	Namespace string
+	// The credential's name, unique in its namespace.
+	Name string
+}
+
+func (v *CredentialId) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"name", &v.Name, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v CredentialId) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *CredentialId) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// ListCredentials: The namespace whose credentials are wanted.
+type ListCredentials struct {
+	// The namespace's name.
+	Namespace string
+	// Maximum number of credentials on the page. Default 100.
+	Limit int
+	// nextCursor of the previous page.
+	Cursor string
+}
+
+func (v *ListCredentials) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"limit", &v.Limit, false},
+		member{"cursor", &v.Cursor, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ListCredentials) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ListCredentials) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// TestCredential: A credential to try.
+type TestCredential struct {
+	// The namespace's name.
+	Namespace string
+	// The credential's name, unique in its namespace.
+	Name string
+	// A URL to which it may go. HEAD is sent there with it.
+	URL string
+}
+
+func (v *TestCredential) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"name", &v.Name, true},
+		member{"url", &v.URL, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v TestCredential) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *TestCredential) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// DeleteCredential: A credential to delete.
+type DeleteCredential struct {
+	// The namespace's name.
+	Namespace string
+	// The credential's name, unique in its namespace.
+	Name string
+	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+	ExpectedVersion Opt[int]
+}
+
+func (v *DeleteCredential) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"name", &v.Name, true},
+		member{"expectedVersion", &v.ExpectedVersion, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DeleteCredential) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *DeleteCredential) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
 // PutMonitor: A monitor with all its fields; send exactly one of cron, every and schedule. Without managedBy an
 // existing monitor keeps it.
 type PutMonitor struct {
@@ -2867,9 +3103,9 @@ type SubmitServiceCall struct {
 	// of the agent's namespace (agent.flow_namespace) matches it.
 	FlowKey string
 	// Who is notified when it has failed.
-	OnFailure *Hook
+	OnFailure *CallHook
 	// Who is notified when it has succeeded.
-	OnSuccess *Hook
+	OnSuccess *CallHook
 }
 
 func (v *SubmitServiceCall) members(to []member) []member {
@@ -2929,6 +3165,31 @@ func (v RequestSpec) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *RequestSpec) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// CallHook: Where a notification of a service call is sent, signed like a callback.
+type CallHook struct {
+	// The http or https URL, or nats://subject, to notify.
+	URL string
+	// Additional headers of the notification. The value [redacted] keeps the stored value.
+	Headers map[string]string
+}
+
+func (v *CallHook) members(to []member) []member {
+	return append(to,
+		member{"url", &v.URL, true},
+		member{"headers", &v.Headers, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v CallHook) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *CallHook) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
@@ -3013,8 +3274,11 @@ type Timer struct {
 	Description string
 	// The flow that limits its attempts.
 	FlowKey string
+	// The credential that its requests have.
+	Credential string
 	// Why the pending timer is suspended: egress (this server does not call its address), secret (one can't be
-	// decrypted), namespace:…, destination:…, flow:… (paused, or too many wait), bad_record: …; else absent.
+	// decrypted), namespace:…, destination:…, flow:… (paused, or too many wait), credential:… (it can't be sent now),
+	// bad_record: …; else absent.
 	Suspended string
 	// What the due timer does now, or waits for; only in a list that asks for it.
 	Explanation *Explanation
@@ -3054,6 +3318,7 @@ func (v *Timer) members(to []member) []member {
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
 		member{"flowKey", &v.FlowKey, false},
+		member{"credential", &v.Credential, false},
 		member{"suspended", &v.Suspended, false},
 		member{"explanation", &v.Explanation, false},
 		member{"onFailure", &v.OnFailure, false},
@@ -3221,12 +3486,15 @@ type HookAnswer struct {
 	URL string
 	// Additional headers; secret values are [redacted].
 	Headers map[string]string
+	// The credential that the notification has.
+	Credential string
 }
 
 func (v *HookAnswer) members(to []member) []member {
 	return append(to,
 		member{"url", &v.URL, true},
 		member{"headers", &v.Headers, false},
+		member{"credential", &v.Credential, false},
 	)
 }
 
@@ -3544,6 +3812,8 @@ type Schedule struct {
 	Description string
 	// The flow that limits its attempts.
 	FlowKey string
+	// The credential that its requests have.
+	Credential string
 	// Absent if the schedule has a body.
 	Payload json.RawMessage
 	// The whole body of the callback, instead of the envelope with the payload.
@@ -3619,6 +3889,7 @@ func (v *Schedule) members(to []member) []member {
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
 		member{"flowKey", &v.FlowKey, false},
+		member{"credential", &v.Credential, false},
 		member{"payload", &v.Payload, false},
 		member{"body", &v.Body, false},
 		member{"retryPolicy", &v.RetryPolicy, false},
@@ -4782,6 +5053,254 @@ func (v CalendarSummary) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *CalendarSummary) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// Credential: A credential without its secret.
+type Credential struct {
+	// The namespace's name.
+	Namespace string
+	// The credential's name, unique in its namespace.
+	Name string
+	// How a request identifies itself.
+	Type CredentialType
+	// Where it may be sent, and nowhere else: host or host:port for HTTPS, http://host:port for plain HTTP. Without
+	// any, only this machine's own addresses.
+	Hosts []string
+	// 1, and one more with each change.
+	Version int
+	// An RFC 3339 instant with a time zone.
+	CreatedAt time.Time
+	// An RFC 3339 instant with a time zone.
+	UpdatedAt time.Time
+	// Of basic: the user's name.
+	Username string
+	// Of oauth2ClientCredentials: the token endpoint.
+	TokenURL string
+	// Of oauth2ClientCredentials: the client's id.
+	ClientID string
+	// Of oauth2ClientCredentials: whether the token endpoint gets the client's secret in the header Authorization
+	// (basic, the default) or in the body (post).
+	ClientAuthentication ClientAuth
+	// Of oauth2ClientCredentials: the scopes to ask for, with spaces between.
+	Scope string
+	// Of jwt: its aud. Of oauth2ClientCredentials: the parameter audience.
+	Audience string
+	// Of jwt: how long each is valid, 1m to 1h. Default 10m.
+	Lifetime string
+	// Of mtls: the client's certificate in PEM, followed by those that lead to its authority.
+	Certificate string
+	// Certificates in PEM of the authorities that are trusted for its hosts, instead of those that the system trusts.
+	Ca string
+	// What it is for, in one line; shown in lists.
+	Description string
+	// The declaration that it comes from, such as the name of a repository.
+	ManagedBy string
+}
+
+func (v *Credential) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"name", &v.Name, true},
+		member{"type", &v.Type, true},
+		member{"hosts", &v.Hosts, true},
+		member{"version", &v.Version, true},
+		member{"createdAt", &v.CreatedAt, true},
+		member{"updatedAt", &v.UpdatedAt, true},
+		member{"username", &v.Username, false},
+		member{"tokenUrl", &v.TokenURL, false},
+		member{"clientId", &v.ClientID, false},
+		member{"clientAuthentication", &v.ClientAuthentication, false},
+		member{"scope", &v.Scope, false},
+		member{"audience", &v.Audience, false},
+		member{"lifetime", &v.Lifetime, false},
+		member{"certificate", &v.Certificate, false},
+		member{"ca", &v.Ca, false},
+		member{"description", &v.Description, false},
+		member{"managedBy", &v.ManagedBy, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v Credential) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *Credential) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// CredentialPage: A page of credentials, by name. A page without nextCursor is the last.
+type CredentialPage struct {
+	Credentials []Credential
+	// nextCursor of the previous page.
+	NextCursor string
+}
+
+func (v *CredentialPage) members(to []member) []member {
+	return append(to,
+		member{"credentials", &v.Credentials, true},
+		member{"nextCursor", &v.NextCursor, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v CredentialPage) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *CredentialPage) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// TestedCredential: What became of the test of a credential.
+type TestedCredential struct {
+	// Whether all steps succeeded.
+	Ok bool
+	// What was tried, up to the first step without which there is no other.
+	Steps []TestStep
+}
+
+func (v *TestedCredential) members(to []member) []member {
+	return append(to,
+		member{"ok", &v.Ok, true},
+		member{"steps", &v.Steps, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v TestedCredential) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *TestedCredential) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// TestStep: A step of a test.
+type TestStep struct {
+	// What was tried: secret, token, connection or request.
+	What string
+	// Where, or of which credential.
+	Target string
+	// Whether it succeeded.
+	Ok bool
+	// What happened.
+	Detail string
+}
+
+func (v *TestStep) members(to []member) []member {
+	return append(to,
+		member{"what", &v.What, true},
+		member{"target", &v.Target, true},
+		member{"ok", &v.Ok, true},
+		member{"detail", &v.Detail, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v TestStep) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *TestStep) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// SigningKeySet: A JWK set (RFC 7517).
+type SigningKeySet struct {
+	Keys []SigningKey
+}
+
+func (v *SigningKeySet) members(to []member) []member {
+	return append(to,
+		member{"keys", &v.Keys, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v SigningKeySet) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *SigningKeySet) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// SigningKey: A public key (RFC 7517).
+type SigningKey struct {
+	// The kind of key.
+	Kty string
+	// The curve.
+	Crv string
+	// The public point's x.
+	X string
+	// The public point's y.
+	Y string
+	// The key's id, which is in the header of each JWT.
+	Kid string
+	// What it is for: signatures.
+	Use string
+	// The algorithm.
+	Alg string
+}
+
+func (v *SigningKey) members(to []member) []member {
+	return append(to,
+		member{"kty", &v.Kty, true},
+		member{"crv", &v.Crv, true},
+		member{"x", &v.X, true},
+		member{"y", &v.Y, true},
+		member{"kid", &v.Kid, true},
+		member{"use", &v.Use, true},
+		member{"alg", &v.Alg, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v SigningKey) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *SigningKey) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// OpenIdConfiguration: What receivers need to know of the issuer (OpenID Connect Discovery 1.0). Nobody signs in
+// here.
+type OpenIdConfiguration struct {
+	// The iss of each JWT: the setting public_url.
+	Issuer string
+	// Where its keys are.
+	JwksUri                          string
+	ResponseTypesSupported           []string
+	SubjectTypesSupported            []string
+	IDTokenSigningAlgValuesSupported []string
+}
+
+func (v *OpenIdConfiguration) members(to []member) []member {
+	return append(to,
+		member{"issuer", &v.Issuer, true},
+		member{"jwks_uri", &v.JwksUri, true},
+		member{"response_types_supported", &v.ResponseTypesSupported, true},
+		member{"subject_types_supported", &v.SubjectTypesSupported, true},
+		member{"id_token_signing_alg_values_supported", &v.IDTokenSigningAlgValuesSupported, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v OpenIdConfiguration) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *OpenIdConfiguration) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 

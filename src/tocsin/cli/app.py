@@ -12,6 +12,7 @@ from tocsin.cli import (
     calendars,
     calls,
     config,
+    credentials,
     databases,
     destinations,
     doctor,
@@ -77,6 +78,7 @@ app.add_typer(jobs.app, name="jobs")
 app.add_typer(namespaces.app, name="namespaces")
 app.add_typer(flows.app, name="flows")
 app.add_typer(calendars.app, name="calendars")
+app.add_typer(credentials.app, name="credentials")
 app.add_typer(monitors.app, name="monitors")
 command(
     app,

@@ -33,7 +33,7 @@ _FORWARDED = [
 ]
 #: Those that a terminal sends to all processes in its foreground, so to the command, too.
 _OF_THE_TERMINAL = frozenset({signal.SIGINT, getattr(signal, "SIGQUIT", signal.SIGINT)})
-#: Whether the kernel tells who has sent a signal: itself, as for a terminal, or a process.
+#: Whether the kernel reports who has sent a signal: itself, as for a terminal, or a process.
 _SENDER_IS_KNOWN = sys.platform == "linux"
 #: As shells have it: for a command that a signal ended, that is not there, and that may not be run.
 _SIGNALED, _NOT_FOUND, _NOT_EXECUTABLE = 128, 127, 126

@@ -266,6 +266,15 @@ class CallbackOptions:
         ),
     ] = None
 
+    credential: Annotated[
+        str | None,
+        typer.Option(
+            "--credential",
+            metavar="NAME",
+            help="Credential that its requests have, such as billing-api; '' removes it.",
+        ),
+    ] = None
+
     def fields(self) -> dict[str, Any]:
         """The fields of the request; None for those that are not given."""
         import msgspec
@@ -280,6 +289,7 @@ class CallbackOptions:
             "expireAfter": checked_duration("--expire-after", self.expire_after),
             "description": msgspec.Raw(b"null") if self.description == "" else self.description,
             "flowKey": msgspec.Raw(b"null") if self.flow_key == "" else self.flow_key,
+            "credential": msgspec.Raw(b"null") if self.credential == "" else self.credential,
             "body": self._raw_body(),
         }
 

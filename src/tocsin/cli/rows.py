@@ -13,8 +13,8 @@ from tocsin.cli.command import WrongUsage
 
 COLUMNS = (
     "id", "namespace", "executeAt", "delay", "callbackUrl", "payload", "body", "method", "headers", "retryPolicy",
-    "callbackTimeoutSeconds", "expireAfter", "description", "flowKey", "tags", "status", "attempts", "createdAt",
-    "updatedAt", "executedAt", "lastError", "nextAttemptAt",
+    "callbackTimeoutSeconds", "expireAfter", "description", "flowKey", "credential", "tags", "status", "attempts",
+    "createdAt", "updatedAt", "executedAt", "lastError", "nextAttemptAt",
 )  # fmt: skip
 #: Columns whose cells hold JSON.
 JSON_COLUMNS = frozenset({"payload", "body", "headers", "retryPolicy"})

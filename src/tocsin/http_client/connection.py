@@ -7,7 +7,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import Callable
-from typing import Protocol, cast
+from typing import Protocol, TypeVar, cast
 
 import httptools
 
@@ -19,6 +19,8 @@ from tocsin.http_client.resolver import Resolver
 from tocsin.http_client.target import Origin
 from tocsin.model.answer import EGRESS_REFUSED, NoResponse, NotSent, Refused, Response
 from tocsin.ports.http import Reply
+
+P = TypeVar("P", bound=asyncio.Protocol)
 
 _REQUEST_TIMEOUT = 408
 #: Headers that determine where a body ends.
@@ -282,6 +284,39 @@ class Connection(asyncio.Protocol):
         return Response(self._status, body[: self._body_bytes_max], self._retry_after, truncated)
 
 
+class Opened(asyncio.Protocol):
+    """A connection that is only opened, to see whether it can be."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is established."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The receiver has closed it, or this end has."""
+        if not self._lost.done():
+            self._lost.set_result(exc)
+
+    async def outlasts(self, stays_us: int) -> NoResponse | None:
+        """None if the receiver leaves it open that long."""
+        try:
+            async with asyncio.timeout(stays_us / 1e6):
+                error = await asyncio.shield(self._lost)
+        except TimeoutError:
+            return None
+        if isinstance(error, ssl.SSLError):
+            return NoResponse("TLS_FAILED", _tls_reason(error))
+        return NoResponse("CONNECTION_CLOSED", str(error or "the receiver closed the connection"))
+
+    def abort(self) -> None:
+        """Closes immediately."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
 #: Allowed bytes of framing per byte of body: a chunk of one byte takes five, extensions a few more.
 _CHUNK_OVERHEAD = 8
 
@@ -298,9 +333,7 @@ class Connector:
         self._egress = egress
         self._tls = tls
 
-    async def connect(
-        self, origin: Origin, make: Callable[[], Connection], deadline_ns: int
-    ) -> Connection | NoResponse | NotSent:
+    async def connect(self, origin: Origin, make: Callable[[], P], deadline_ns: int) -> P | NoResponse | NotSent:
         """A connection to the origin, or the reason for the failure. The caller cancels at the deadline."""
         try:
             addresses = [origin.host] if origin.is_address else await self._resolver.resolve(origin.host)
@@ -314,8 +347,8 @@ class Connector:
         return await self._try_each(origin, permitted, make, deadline_ns)
 
     async def _try_each(
-        self, origin: Origin, addresses: list[str], make: Callable[[], Connection], deadline_ns: int
-    ) -> Connection | NoResponse | NotSent:
+        self, origin: Origin, addresses: list[str], make: Callable[[], P], deadline_ns: int
+    ) -> P | NoResponse | NotSent:
         failure = NoResponse("CONNECTION_FAILED")
         unsent: NotSent | None = None
         for index, ip in enumerate(addresses):
@@ -336,14 +369,14 @@ class Connector:
         # An address that could not be tried might have worked.
         return unsent or failure
 
-    async def _dial(self, origin: Origin, ip: str, make: Callable[[], Connection]) -> Connection:
+    async def _dial(self, origin: Origin, ip: str, make: Callable[[], P]) -> P:
         loop = asyncio.get_running_loop()
         if origin.scheme == "http":
             _, connection = await loop.create_connection(make, ip, origin.port)
         else:
             name = origin.host.rstrip(".")
             _, connection = await loop.create_connection(
-                make, ip, origin.port, ssl=self._tls_context(), server_hostname=name
+                make, ip, origin.port, ssl=origin.tls or self._tls_context(), server_hostname=name
             )
         return connection
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeVar
 
-from tocsin.http_client.connection import Connector
+from tocsin.http_client.connection import Connector, Opened
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.faults import NO_CONNECTION_SLOT, PROCESS_STALLED
 from tocsin.http_client.in_flight import CallInFlight, Deadlines, OnceOnlyCall, RequestInFlight, RequestOutcome
@@ -18,10 +18,10 @@ from tocsin.http_client.plain import IDEMPOTENT, compose_plain
 from tocsin.http_client.request import InvalidRequest, compose
 from tocsin.http_client.resolver import Lookup, Resolver, SystemLookup
 from tocsin.http_client.sender import Sender
-from tocsin.http_client.target import InvalidUrl, parse_url
+from tocsin.http_client.target import InvalidUrl, Origin, Target, parse_url, secured
 from tocsin.model.answer import NoResponse, NotSent, Outcome, Refused
 from tocsin.ports.clock import Clock
-from tocsin.ports.http import Exchange, Invocation, Request, Result
+from tocsin.ports.http import Exchange, Invocation, Request, Result, Tls
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class HttpCaller:
         self._clock = signed_by or clock
         self._system_lookup = SystemLookup()
         self._resolver = Resolver(limits, lookup or self._system_lookup)
-        connector = Connector(self._resolver, egress, tls)
+        self._connector = connector = Connector(self._resolver, egress, tls)
         self._timers = Sender(limits, limits.connections_max, connector, clock, self._finish)
         self._calls = Sender(limits, limits.agent_connections_max, connector, clock, self._finish)
         self._deadlines = Deadlines(limits.timeout_check_interval_us, self._expired)
@@ -96,7 +96,8 @@ class HttpCaller:
             return
         head_only = invocation.method == "HEAD"
         items = 1 if invocation.items is None else len(invocation.items)
-        self._begin(self._timers, RequestInFlight(target.origin, data, head_only, invocation.timeout_us, done, items))
+        origin = _origin(target, None if invocation.identity is None else invocation.identity.tls)
+        self._begin(self._timers, RequestInFlight(origin, data, head_only, invocation.timeout_us, done, items))
 
     def send(self, request: Request, done: Callable[[Result], None]) -> None:
         """Sends a service call's request; `done` gets the result, never from inside this call."""
@@ -107,7 +108,8 @@ class HttpCaller:
             self._refuse(done, Result(_invalid(error), None, 0))
             return
         kind = CallInFlight if request.method in IDEMPOTENT else OnceOnlyCall
-        self._begin(self._calls, kind(target.origin, data, request.method == "HEAD", request.timeout_us, done))
+        origin = _origin(target, request.tls)
+        self._begin(self._calls, kind(origin, data, request.method == "HEAD", request.timeout_us, done))
 
     def _begin(self, sender: Sender, request: RequestInFlight) -> None:
         if self._closed:
@@ -115,6 +117,26 @@ class HttpCaller:
             return
         sender.send(request)
         self._deadlines.add(request)
+
+    async def open(self, url: str, tls: Tls | None, timeout_us: int, stays_us: int = 0) -> NoResponse | NotSent | None:
+        """Opens a connection to the URL's origin as a request would have, and closes it; why there is none, else None. One
+        that the receiver closes within `stays_us` counts as none: in TLS 1.3, a server looks at the client's certificate
+        after the client has taken the connection for open."""
+        try:
+            origin = _origin(self._target(url), tls)
+        except InvalidUrl as error:
+            return _invalid(error)
+        opened = Opened()
+        try:
+            async with asyncio.timeout(timeout_us / 1e6):
+                found = await self._connector.connect(origin, lambda: opened, time.monotonic_ns() + timeout_us * 1_000)
+                if isinstance(found, (NoResponse, NotSent)):
+                    return found
+                return await opened.outlasts(stays_us)
+        except TimeoutError:
+            return NoResponse("TIMEOUT", f"no connection was established within {timeout_us / 1e6:g} s")
+        finally:
+            opened.abort()
 
     def rules_changed(self) -> None:
         """To be called after the egress policy has changed: connections that it permitted before are not used any more."""
@@ -171,6 +193,10 @@ class HttpCaller:
 
     def _refuse(self, done: Callable[[T], None], result: T) -> None:
         asyncio.get_running_loop().call_soon(_notify, done, result)
+
+
+def _origin(target: Target, tls: Tls | None) -> Origin:
+    return target.origin if tls is None else secured(target.origin, tls)
 
 
 def _invalid(error: InvalidUrl | InvalidRequest) -> NoResponse:

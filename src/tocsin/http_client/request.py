@@ -110,8 +110,8 @@ def check_size(headers: Collection[tuple[str, str]], limits: CallbackLimits) -> 
 def compose(invocation: Invocation, target: Target, now_us: int, limits: CallbackLimits) -> bytes:
     """Head and body of the request. `now_us`, wall clock, becomes the `webhook-timestamp`.
 
-    The timer's own headers replace the default content-type, user-agent and traceparent. An invalid traceparent is left
-    out, as W3C Trace Context requires. Raises InvalidRequest.
+    The timer's own headers replace the default content-type, user-agent and traceparent; its credential replaces its own
+    authorization. An invalid traceparent is left out, as W3C Trace Context requires. Raises InvalidRequest.
     """
     body = b"" if invocation.method in BODILESS_METHODS else body_of(invocation)
     timestamp_s = now_us // US_PER_SECOND
@@ -122,6 +122,8 @@ def compose(invocation: Invocation, target: Target, now_us: int, limits: Callbac
     )
     if invocation.body is not None:
         head += "".join(f"{name}: {value}\r\n" for name, value in envelope_headers(invocation))
+    if invocation.identity is not None and invocation.identity.authorization:
+        head += f"authorization: {_authorization(invocation.identity.authorization)}\r\n"
     message_id = invocation.message_id
     if not (message_id.isascii() and message_id.isprintable()):
         raise InvalidRequest("the message id is not a valid header value")
@@ -212,8 +214,17 @@ def _head_with(invocation: Invocation, target: Target, media_type: str, limits: 
     if reasons:
         raise InvalidRequest("headers: " + "; ".join(reasons))
     own = [line for line in _own_lines(method, media_type) if not _has_header(headers, line.partition(":")[0])]
-    theirs = [f"{name}: {value}\r\n" for name, value in headers.items()]
+    replaced = invocation.identity is not None and invocation.identity.authorization
+    theirs = [
+        f"{name}: {value}\r\n" for name, value in headers.items() if not (replaced and folded(name) == "authorization")
+    ]
     return _request_line(method, target) + "".join(own + theirs)
+
+
+def _authorization(value: str) -> str:
+    if _VALUE.fullmatch(value) is None:
+        raise InvalidRequest("the credential has characters other than visible ASCII")
+    return value
 
 
 def _request_line(method: str, target: Target) -> str:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
+import ssl
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote
+
+from tocsin.ports.http import Tls
 
 #: Characters of a callback URL.
 URL_CHARS_MAX = 2_048
@@ -38,7 +41,7 @@ class Origin(NamedTuple):
     """Scheme, host and port.
 
     `host` is lower-case ASCII, without brackets; `is_address` means that it is an IP address, not a name.
-    `destination` is the key by which concurrency is limited and connections are shared.
+    `destination` is the key by which concurrency is limited and connections are shared. `tls` replaces the client's own.
     """
 
     scheme: str
@@ -46,6 +49,7 @@ class Origin(NamedTuple):
     port: int
     is_address: bool
     destination: str
+    tls: ssl.SSLContext | None = None
 
 
 class Target(NamedTuple):
@@ -75,6 +79,11 @@ def parse_url(url: str) -> Target:
     if not path.startswith("/"):
         path = "/" + path
     return Target(origin, path, host_header)
+
+
+def secured(origin: Origin, tls: Tls) -> Origin:
+    """The origin with connections that are secured by `tls`, and shared with no request of another one."""
+    return origin._replace(destination=f"{origin.destination} {tls.key}", tls=tls.context)
 
 
 @lru_cache(maxsize=1_024)

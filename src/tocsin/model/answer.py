@@ -68,6 +68,13 @@ class Unopened(NotSent):
     changed. Another node, or this one after a restart with the key, may open it."""
 
 
+@dataclass(frozen=True, slots=True)
+class NoCredential(NotSent):
+    """The request was not sent, because its credential can't be sent to `destination` now. Clients may see `detail`."""
+
+    destination: str = ""
+
+
 Outcome = Response | NoResponse | NotSent
 
 

@@ -32,6 +32,8 @@ class AuditAction(StrEnum):
     FLOW_DELETED = "flow_deleted"
     CALENDAR_CHANGED = "calendar_changed"
     CALENDAR_DELETED = "calendar_deleted"
+    CREDENTIAL_CHANGED = "credential_changed"
+    CREDENTIAL_DELETED = "credential_deleted"
     MONITOR_CHANGED = "monitor_changed"
     MONITOR_PAUSED = "monitor_paused"
     MONITOR_RESUMED = "monitor_resumed"

@@ -218,6 +218,24 @@ class TooManyFlows(Conflict):
     code = "TOO_MANY_FLOWS"
 
 
+class CredentialNotFound(NotFound):
+    """The namespace has no credential of this name."""
+
+    code = "CREDENTIAL_NOT_FOUND"
+
+
+class NotAnIssuer(NotFound):
+    """This server signs no JWTs for receivers."""
+
+    code = "NOT_AN_ISSUER"
+
+
+class TooManyCredentials(Conflict):
+    """The namespace has the greatest number of credentials already. Nothing was written."""
+
+    code = "TOO_MANY_CREDENTIALS"
+
+
 class TooManyCalendars(Conflict):
     """The namespace has the greatest number of calendars already. Nothing was written."""
 

@@ -31,7 +31,8 @@ class WaitsFor(StrEnum):
     paused flow: that it is resumed. `response`: that of the receiver. `write`: that results or changes are
     stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its shard. `create`: that a
     client creates it again. `egress`: that the settings permit its address, or its URL leads elsewhere. `secret`: the key
-    under which one of its secrets is encrypted."""
+    under which one of its secrets is encrypted. `credential`: that its credential can be sent: it has a token, exists, and
+    may go to the URL."""
 
     INSTANT = "instant"
     DESTINATION = "destination"
@@ -46,6 +47,7 @@ class WaitsFor(StrEnum):
     CREATE = "create"
     EGRESS = "egress"
     SECRET = "secret"
+    CREDENTIAL = "credential"
 
 
 @dataclass(frozen=True, slots=True)

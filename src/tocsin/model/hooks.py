@@ -29,10 +29,11 @@ class Event(StrEnum):
 
 
 class Hook(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Where a notification is sent, and its additional headers."""
+    """Where a notification is sent, its additional headers, and the credential that it has."""
 
     url: str
     headers: dict[str, str] | None = None
+    credential: str = ""
 
 
 class Hooks(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -63,7 +64,8 @@ def hook_for(event: Event, own: Hooks | None, defaults: Hooks | None) -> Hook | 
 
 def redacted(hook: Hook) -> Hook:
     """The hook without the secrets in its URL and headers."""
-    return Hook(redact_url(hook.url), None if hook.headers is None else redact_headers(hook.headers))
+    headers = None if hook.headers is None else redact_headers(hook.headers)
+    return Hook(redact_url(hook.url), headers, hook.credential)
 
 
 def field_of(event: Event | str) -> str:

@@ -57,8 +57,9 @@ def _with_secrets(event: str, hook: Hook, stored: Hooks | None) -> Hook:
     try:
         url = with_url(hook.url, None if known is None else known.url, "url")
         if hook.headers is None:
-            return Hook(url)
-        return Hook(url, with_headers(hook.headers, None if known is None else known.headers))
+            return Hook(url, None, hook.credential)
+        headers = with_headers(hook.headers, None if known is None else known.headers)
+        return Hook(url, headers, hook.credential)
     except InvalidInput as error:
         fields = (FieldError(f"{field_of(event)}.{bad.path}", bad.reason) for bad in error.errors)
         raise InvalidInput(*fields) from None

@@ -103,13 +103,13 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     `body` is not None, it is sent instead of the envelope with the payload. `retry` is None while the namespace's policy
     applies. `attempt_log` has the last few attempts of all firings, `keys` the last few idempotency keys, newest last. No
     attempt begins later than `expire_after_us` after `execute_at`; None: however late. `description` is for people.
-    `flow_key` names the flow whose limits apply to its attempts; empty: only its namespace's do. `schedule` is None on
-    timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence. `hooks` are notified of its
-    end. On a notification, which is a timer, too, `notifies` is what it reports about the timer or schedule whose
-    namespace and id it has. `failed_before`: it had failed, and was replayed. `replay` is set while the firing is one
-    that had ended and was replayed: the name that the replay's write would have given to a new one. `reduced`: the timer
-    has finished, and only what its idempotency keys need is kept of it. `debounced` is set on the timers of debounced
-    creates, `monitor` on the rows of monitors, which call nobody.
+    `flow_key` names the flow whose limits apply to its attempts; empty: only its namespace's do. `credential` names what its
+    requests identify themselves with; empty: nothing. `schedule` is None on timers that fire once; on a schedule's row,
+    `execute_at` is the instant of the occurrence. `hooks` are notified of its end. On a notification, which is a timer, too,
+    `notifies` is what it reports about the timer or schedule whose namespace and id it has. `failed_before`: it had failed,
+    and was replayed. `replay` is set while the firing is one that had ended and was replayed: the name that the replay's
+    write would have given to a new one. `reduced`: the timer has finished, and only what its idempotency keys need is kept of
+    it. `debounced` is set on the timers of debounced creates, `monitor` on the rows of monitors, which call nobody.
     """
 
     namespace: str
@@ -137,6 +137,7 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     expire_after_us: int | None = None
     description: str | None = None
     flow_key: str = ""
+    credential: str = ""
     schedule: Schedule | None = None
     hooks: Hooks | None = None
     notifies: Event | None = None
@@ -275,6 +276,10 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
     hooks: dict[str, Hook | None] | msgspec.UnsetType = msgspec.UNSET
     #: Empty: the timer has none then.
     flow_key: str | msgspec.UnsetType = msgspec.UNSET
+    #: Empty: the timer has none then.
+    credential: str | msgspec.UnsetType = msgspec.UNSET
+    #: The namespace's credentials that may go to the new `url`; UNSET: that is not checked.
+    permitted: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     shift_us: int | msgspec.UnsetType = msgspec.UNSET
 
     @property
@@ -284,9 +289,10 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
 
     def apply(self, timer: Timer, now_us: int) -> Timer:
         """The changed timer. A new instant starts the attempts over; payload and raw body replace each other. Raises
-        InvalidInput for headers that are not allowed with the timer's raw body, and for content that its method does not
-        send."""
+        InvalidInput for headers that are not allowed with the timer's raw body, for content that its method does not
+        send, and for a URL to which its credential may not go."""
         wanted = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not msgspec.UNSET}
+        permitted = wanted.pop("permitted", None)
         if "shift_us" in wanted:
             wanted["execute_at"] = timer.execute_at + wanted.pop("shift_us")
         if "execute_at" in wanted:
@@ -301,6 +307,9 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
         if "hooks" in wanted:
             wanted["hooks"] = (timer.hooks or NO_HOOKS).changed(wanted["hooks"])
         changed = msgspec.structs.replace(timer, updated_at=now_us, **wanted)
+        if permitted is not None and changed.credential and changed.credential not in permitted:
+            reason = f"is not a URL to which the timer's credential {changed.credential!r} may go; change its hosts, or send "
+            raise InvalidInput(FieldError("callbackUrl", f"{reason}another credential, or null for none"))
         if changed.body is not None and changed.headers and ("body" in wanted or "headers" in wanted):
             errors = header_conflicts(changed.headers)
             if errors:

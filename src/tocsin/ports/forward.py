@@ -26,6 +26,22 @@ from tocsin.ports.quotas import QuotaUse
 REFUSED = "egress"
 #: Why a timer is suspended one of whose secrets the owner of its shard can't decrypt.
 UNOPENED = "secret"
+#: How the reason begins for which a timer is suspended whose credential can't be sent.
+_CREDENTIAL = "credential:"
+
+
+def credential_reason(namespace: str, name: str, destination: str) -> str:
+    """Why a timer is suspended whose credential can't be sent to its destination."""
+    return f"{_CREDENTIAL}{namespace}/{name}@{destination}"
+
+
+def credential_of(reason: str) -> tuple[str, str, str] | None:
+    """Namespace and name of the credential, and the destination, of such a reason; None of any other."""
+    if not reason.startswith(_CREDENTIAL):
+        return None
+    where, _, destination = reason.removeprefix(_CREDENTIAL).partition("@")
+    namespace, _, name = where.partition("/")
+    return namespace, name, destination
 
 
 class RowPlace(StrEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -10,6 +11,22 @@ import msgspec
 from tocsin.model.answer import NoResponse, NotSent, Outcome
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.timer import RawBody
+
+
+class Tls(NamedTuple):
+    """What a request's connection is secured with, instead of the system's authorities and without a certificate. Requests of
+    the same `key` may share connections."""
+
+    key: str
+    context: ssl.SSLContext
+
+
+class Identity(NamedTuple):
+    """What a callback identifies itself with: the value of its header `authorization`, empty without one, and its
+    connection."""
+
+    authorization: str = ""
+    tls: Tls | None = None
 
 
 class Signing(NamedTuple):
@@ -41,6 +58,7 @@ class Request(NamedTuple):
     timeout_us: int
     signing: Signing | None = None
     trace: CallTrace | None = None
+    tls: Tls | None = None
 
 
 class Reply(NamedTuple):
@@ -83,7 +101,9 @@ class Invocation(msgspec.Struct, frozen=True, gc=False):
     With `items` it is a batch: one request for these, which differ in nothing but their timers. `message_id` is the batch's
     own then, and nothing else that belongs to a timer is sent.
 
-    An `event` reports what became of timers, and belongs to none: its body is sent without an envelope."""
+    `credential` names the namespace's credential that the request has; whoever applies it sets `identity`, whose
+    authorization replaces that of the headers. An `event` reports what became of timers, and belongs to none: its body is
+    sent without an envelope."""
 
     namespace: str
     timer_id: str
@@ -99,17 +119,21 @@ class Invocation(msgspec.Struct, frozen=True, gc=False):
     secrets: tuple[str, ...]
     traceparent: str | None
     body: RawBody | None = None
+    credential: str = ""
+    identity: Identity | None = None
     items: tuple[Invocation, ...] | None = None
     event: bool = False
 
 
 class Exchange(NamedTuple):
     """The outcome of an attempt. `sent_at` is the wall clock when the request's first byte was sent; None if none was.
-    `duration_us` is the time from the call of `invoke` to the end of the response."""
+    `duration_us` is the time from the call of `invoke` to the end of the response. `secrets` are those of the request that
+    its timer does not have, which must be kept from what is stored of the response."""
 
     outcome: Outcome
     sent_at: int | None
     duration_us: int
+    secrets: tuple[str, ...] = ()
 
 
 class Caller(Protocol):

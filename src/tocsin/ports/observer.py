@@ -344,7 +344,7 @@ class ClaimFailed(Event, frozen=True):
 
 
 class TimerSuspended(Event, frozen=True):
-    """A timer is being suspended; `reason` is `bad_record: …`, `namespace:…`, `destination:…`, `flow:…` or `egress`."""
+    """A timer is suspended, for `egress`, `bad_record: …`, `namespace:…`, `destination:…`, `flow:…` or `credential:…`."""
 
     shard_id: int
     uuid: bytes
@@ -352,10 +352,10 @@ class TimerSuspended(Event, frozen=True):
     level = WARNING
     counter = Counter(
         "tocsin_timers_suspended",
-        "Timers suspended, by reason: namespace, destination, flow, egress or bad_record.",
+        "Timers suspended, by reason: namespace, destination, flow, credential, egress or bad_record.",
         ("reason",),
         values=("cause",),
-        from_zero=("namespace", "destination", "flow", "egress", "bad_record"),
+        from_zero=("namespace", "destination", "flow", "credential", "egress", "bad_record"),
     )
 
     @property

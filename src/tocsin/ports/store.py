@@ -44,7 +44,7 @@ MONITORS_SUFFIX = "/monitor"
 NOTIFICATIONS_SUFFIX = "/notify"
 
 
-#: The same for what its sink has to be told. These rows are suspended ones whose instants lie behind those of all timers, and
+#: The same for what its sink is to get. These rows are suspended ones whose instants lie behind those of all timers, and
 #: before the log of a transfer: they order a shard's events by epoch and number.
 EVENTS_SUFFIX = "/event"
 _EVENTS_FIRST_US, _EVENT_NUMBERS = 2**61, 2**38
@@ -313,7 +313,7 @@ def shards_are_fixed(fixed: int, wanted: int | None) -> ConfigError:
 #: The format of stored data until the first release: schema, layout and records. Each change of these raises the number, as
 #: does one of which node should own which shard, on which all nodes must agree. Data with another one is refused. Migrations
 #: begin with the first release, which fixes it.
-FORMAT = 11
+FORMAT = 12
 
 
 def refuse_other_format(place: str, found: int | None) -> None:

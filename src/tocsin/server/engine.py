@@ -21,6 +21,7 @@ from tocsin.server.observers import Observers
 from tocsin.server.peers import Peers
 from tocsin.server.transfer_mark import refuse_transferred
 from tocsin.settings import Settings
+from tocsin.targets.credentials import CredentialCaller
 from tocsin.tasks import end_tasks, spawn
 from tocsin.telemetry.clock import ConfirmedClock
 from tocsin.timers.engine.context import Context
@@ -123,10 +124,11 @@ async def start_engine(
     total_shards: int,
     serve: Callable[[RelayedRequest], Awaitable[RelayedResponse]],
     has_agent: Callable[[], bool],
+    credentials: CredentialCaller,
 ) -> Engine:
     """Starts the engine and connects it to the other nodes, if the store has others. `internal` has the callers of the
     namespaces whose timers this process handles itself. `serve` responds to requests for the service agent that other nodes
-    forward."""
+    forward. `credentials` gets those that are stored."""
     settings, observers = parts.settings, parts.observers
     context = Context(
         store=parts.store,
@@ -142,7 +144,9 @@ async def start_engine(
         wake_up=wake_up,
         confirm_time=parts.clock.confirm,
         note_read=observers.vitals.read,
+        credential_gate=credentials,
     )
+    context.credentials_changed = lambda: credentials.learn(context.credentials)
     supervisor = Supervisor(
         context,
         node=parts.identity.name,
@@ -160,7 +164,10 @@ async def start_engine(
         has_agent=has_agent,
         largest_shard_bytes=observers.metrics.largest_shard_bytes,
         vitals=observers.vitals.report,
+        tester=credentials,
     )
+    # What has waited for a credential is resumed without waiting for the next look at suspended timers.
+    credentials.ready = supervisor.placement.refresh_requested.set
     cluster = None if parts.peers is None else await _connect(parts, parts.peers, supervisor, service, serve)
     engine = Engine(context, supervisor, service, cluster, total_shards)
     observers.gauges.add(engine.gauges)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from tocsin.model.errors import ConfigError
@@ -51,6 +52,11 @@ def require_driver(url: str, setting: str) -> None:
     scheme = urlsplit(url).scheme
     if (extra := _EXTRAS.get(scheme, scheme)) in MODULES:
         require_extra(extra, setting)
+
+
+def is_installed(extra: str) -> bool:
+    """Whether what an extra installs is there."""
+    return all(find_spec(module) is not None for module in MODULES[extra])
 
 
 def require_extra(extra: str, setting: str) -> None:

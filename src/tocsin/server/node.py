@@ -35,7 +35,7 @@ from tocsin.server.front import HttpServer
 from tocsin.server.inbox import start_inbox
 from tocsin.server.mcp import open_mcp
 from tocsin.server.observers import Observers, observers
-from tocsin.server.outgoing import Outgoing, outgoing
+from tocsin.server.outgoing import Outgoing, outgoing, signing_keys
 from tocsin.server.peers import Peers, loopback, peering_of, secrets_of, tls_of
 from tocsin.server.relay import AgentRelay
 from tocsin.server.seals import open_seals, start_resealing
@@ -57,6 +57,7 @@ from tocsin.statistics.keeping import StatisticsKeeper
 from tocsin.statistics.limits import StatisticsLimits
 from tocsin.statistics.reading import StatisticsReader
 from tocsin.stores.service_calls.database import Claimant
+from tocsin.targets.signing_keys import SigningKeys
 from tocsin.tasks import end_tasks, spawn
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
 from tocsin.telemetry.metrics import BreakerMetrics, DiskMetrics, FlowMetrics, Metrics
@@ -110,6 +111,7 @@ class Server:
         self._listener = listener
         # Whether another server takes the socket over.
         self._hands_over = False
+        self._signing: SigningKeys | None = None
         self._log = structlog.get_logger("tocsin.server")
         self._ends = AsyncExitStack()
         #: The service agent; None where it never runs.
@@ -201,7 +203,10 @@ class Server:
             DiskMetrics({name: path for name, path in paths.items() if path is not None})
         )
         signed_by = None if dev is None else dev.real
-        sending = outgoing(settings, access.keys, clock, published=access.published, signed_by=signed_by)
+        signing = self._signing = signing_keys(settings, store, signed_by or clock, seals)
+        sending = outgoing(
+            settings, access.keys, clock, seals, signing, published=access.published, signed_by=signed_by
+        )
         watching.gauges.add(sending.gauges)
         parts = NodeParts(
             settings=settings,
@@ -235,6 +240,9 @@ class Server:
         ends.push_async_callback(keeper.close)
         due_caller = DueCaller(clock, settings.agent.polling_batch_max, forward_due)
         ends.push_async_callback(sending.caller.close)
+        if signing is not None:
+            signing.ready = sending.credentials.woken
+            ends.push_async_callback(end_tasks, spawn(signing.run(), self._on_fatal))
         ends.push_async_callback(due_caller.close)
         agent = relay.agent = await self._open_agent(parts, sending, due_caller, tracer)
         engine = self.engine = await start_engine(
@@ -244,6 +252,7 @@ class Server:
             total_shards=total_shards,
             serve=relay.serve,
             has_agent=lambda: self.calls() is not None,
+            credentials=sending.credentials,
         )
         watching.metrics.registry.register(
             FlowMetrics(lambda most: busiest(engine.supervisor.dispatcher.flows.rules.values(), most))
@@ -400,6 +409,8 @@ class Server:
             relay=None if engine.cluster is None and agent is None else relay.ask,
             notices=list if inbox is None else inbox.notices,
             inbox=None if inbox is None else inbox.of_node,
+            base_url=settings.public_url,
+            signing_keys=self._signing,
         )
         api_keys = ApiKeys(access.store, access.keys.changed)
         ui = self._pages(web, engine, access, api_keys, parts.observers)

@@ -14,9 +14,14 @@ from tocsin.model.subjects import SubjectTargets
 from tocsin.model.validation import InputRules
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Caller
+from tocsin.ports.records import Records
+from tocsin.ports.seals import Seals
 from tocsin.server.access import Keyring
+from tocsin.server.extras import is_installed
 from tocsin.settings import Settings
 from tocsin.targets.callers import ByScheme
+from tocsin.targets.credentials import CredentialCaller
+from tocsin.targets.signing_keys import SigningKeys
 
 if TYPE_CHECKING:
     from tocsin.targets.nats import NatsCaller
@@ -30,6 +35,8 @@ class Outgoing:
     #: What sends timers: the client, or the one by the scheme of a URL.
     caller: Caller
     rules: InputRules
+    #: What gives timers' requests their credentials.
+    credentials: CredentialCaller
     _nats: NatsCaller | None = None
 
     def gauges(self) -> dict[str, float]:
@@ -39,11 +46,19 @@ class Outgoing:
             "tocsin_callback_connections": self.client.connections,
             "tocsin_agent_connections": self.client.agent_connections,
             "tocsin_names_resolving": self.client.resolving,
+            "tocsin_credentials_without_token": self.credentials.without_token,
         }
 
 
 def outgoing(
-    settings: Settings, keys: Keyring, clock: Clock, *, published: bool, signed_by: Clock | None = None
+    settings: Settings,
+    keys: Keyring,
+    clock: Clock,
+    seals: Seals,
+    signing: SigningKeys | None = None,
+    *,
+    published: bool,
+    signed_by: Clock | None = None,
 ) -> Outgoing:
     """Unless `egress.allow_private` is set, private addresses are allowed as long as only programs of this machine reach the
     server without a key."""
@@ -61,12 +76,21 @@ def outgoing(
     client = HttpCaller(limits, egress, clock, signed_by=signed_by)
     keys.on_required = partial(_close_egress, settings, egress, rules, client)
     if settings.nats_url is None or subjects is None:
-        return Outgoing(client, ByScheme(client, None), rules)
+        credentials = CredentialCaller(ByScheme(client, None), client, signed_by or clock, seals, signing)
+        return Outgoing(client, credentials, rules, credentials)
     # A driver that is an extra.
     from tocsin.targets.nats import NatsCaller
 
     nats = NatsCaller(settings.nats_url, subjects, settings.bus, limits, signed_by or clock)
-    return Outgoing(client, ByScheme(client, nats), rules, nats)
+    credentials = CredentialCaller(ByScheme(client, nats), client, signed_by or clock, seals, signing)
+    return Outgoing(client, credentials, rules, credentials, nats)
+
+
+def signing_keys(settings: Settings, records: Records, clock: Clock, seals: Seals) -> SigningKeys | None:
+    """The keys of JWTs for receivers; None where these could not find them, or what signs is not installed."""
+    if settings.public_url is None or not is_installed("oidc"):
+        return None
+    return SigningKeys(records, clock, seals, settings.public_url, settings.engine.store_timeout_us / 1e6)
 
 
 def _close_egress(settings: Settings, egress: EgressPolicy, rules: InputRules, client: HttpCaller) -> None:

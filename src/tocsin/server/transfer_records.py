@@ -10,6 +10,7 @@ from tocsin.administration import (
     API_KEYS,
     AUDIT,
     CALENDARS,
+    CREDENTIALS,
     DESTINATION_PAUSES,
     FLOWS,
     KEY_USES,
@@ -17,6 +18,7 @@ from tocsin.administration import (
     SEAL_KEYS,
     SECRETS,
     SIGN_INS,
+    SIGNING_KEYS,
     TENANT_LABELS,
     delete_all,
     encoded,
@@ -34,11 +36,11 @@ from tocsin.timers.monitor_records import MONITOR_TOKENS
 
 #: Every kind of record but that of transfers.
 RECORD_KINDS = (
-    NAMESPACES, FLOWS, CALENDARS, DESTINATION_PAUSES, API_KEYS, KEY_USES, TENANT_LABELS, SECRETS, SEAL_KEYS, SIGN_INS, AUDIT,
-    JOBS, MINUTES, TEN_MINUTES, OUTAGES, MONITORS, MONITOR_TOKENS, TENURES,
+    NAMESPACES, FLOWS, CALENDARS, CREDENTIALS, SIGNING_KEYS, DESTINATION_PAUSES, API_KEYS, KEY_USES, TENANT_LABELS,
+    SECRETS, SEAL_KEYS, SIGN_INS, AUDIT, JOBS, MINUTES, TEN_MINUTES, OUTAGES, MONITORS, MONITOR_TOKENS, TENURES,
 )  # fmt: skip
 #: Kinds whose versions clients see and name in conditions: they stay as they are. The others begin at 1.
-_VERSIONED = (NAMESPACES, FLOWS, CALENDARS)
+_VERSIONED = (NAMESPACES, FLOWS, CALENDARS, CREDENTIALS)
 
 _namespace_decoder, _tenure_decoder = msgspec.json.Decoder(Namespace), msgspec.json.Decoder(Tenure)
 

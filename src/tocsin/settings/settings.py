@@ -100,6 +100,13 @@ class Settings:
         "Port to listen on; 0 picks a free port.",
         rule=port_number,
     )
+    public_url: str | None = setting(
+        None,
+        "URL at which receivers reach this service, such as `https://timers.example.com`; the same on all nodes. It is the "
+        "issuer of the JWTs that credentials of type `jwt` send, and receivers find their keys at its path "
+        "`/.well-known/jwks.json`. Unset: there are no such credentials.",
+        rule=api_url,
+    )
     data_dir: Path = setting(
         Path("data"),
         "Directory for the SQLite databases (timers and service calls) and their lock files. Created if it is missing.",

@@ -56,6 +56,7 @@ GAUGES: dict[str, str] = {
     "tocsin_sink_behind_seconds": "For how long a sink has not taken the next event of a shard of this node, the longest of "
     "all; 0 if each takes what there is.",
     "tocsin_names_resolving": "Host names being resolved, for timers and service calls.",
+    "tocsin_credentials_without_token": "Credentials that need a token and have none: what names them waits.",
     "tocsin_timers_deferred": "Due timers that wait in memory because their destination, or their namespace's share of the "
     "node, is full. Those that wait for a flow are not among them.",
     "tocsin_destinations": "Destinations in use, or within the last five minutes.",

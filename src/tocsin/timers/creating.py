@@ -13,6 +13,7 @@ from tocsin.model.sealed import seal_timer
 from tocsin.model.stored_secrets import withholds
 from tocsin.model.timer import Timer
 from tocsin.ports.seals import sealer
+from tocsin.timers.credentials import StoredCredentials, names_credential, uses_of
 from tocsin.timers.engine.context import Context
 from tocsin.timers.listing import TimerView
 from tocsin.timers.namespaces import Namespaces
@@ -38,8 +39,15 @@ class Creating:
     """Creates timers. Errors, and what `[redacted]` stands for, are as `TimerService.create` describes them."""
 
     def __init__(
-        self, context: Context, namespaces: Namespaces, quotas: QuotaGate, writes: Writes, get_many: GetMany
+        self,
+        context: Context,
+        namespaces: Namespaces,
+        credentials: StoredCredentials,
+        quotas: QuotaGate,
+        writes: Writes,
+        get_many: GetMany,
     ) -> None:
+        self._credentials = credentials
         self._context, self._namespaces, self._quotas, self._writes = context, namespaces, quotas, writes
         self._get_many = get_many
         self._shared = not context.store.capabilities.exclusive
@@ -67,7 +75,7 @@ class Creating:
                 return
             timer = unpacked(timer)
         seal_timer(timer, sealer(self._context.seals, timer.namespace))
-        if unknown or withholds(timer):
+        if unknown or withholds(timer) or names_credential(timer):
             task = asyncio.get_running_loop().create_task(client.follow(self._one(timer, condition)))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -99,6 +107,12 @@ class Creating:
         wanted = list(zip(timers, conditions or [None] * len(timers), strict=True))
         incomplete = [each for each in wanted if withholds(each[0])]
         known = await restore_secrets(incomplete, self._get_many) if incomplete else {}
+        for timer in timers:
+            if names_credential(timer):
+                try:
+                    await self._credentials.check(timer.namespace, uses_of(timer))
+                except TocsinError as error:
+                    known[id(timer)] = error
         outcomes = Outcomes(len(wanted))
         creates = BatchOfCreates(self._writes, outcomes)
         limited = bool(self._context.quotas)

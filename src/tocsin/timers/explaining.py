@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.instants import format_duration, format_instant
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer
-from tocsin.ports.forward import REFUSED, UNOPENED, Obstacle, RowPlace, Whereabouts
+from tocsin.ports.credentials import NoCredentials
+from tocsin.ports.forward import REFUSED, UNOPENED, Obstacle, RowPlace, Whereabouts, credential_of
 from tocsin.timers.listing import TimerView
 
 #: Reasons of a pause of the dispatcher, as texts.
@@ -47,9 +49,27 @@ class Asked:
 _Found = tuple[TimerState, WaitsFor | None, int | None, str]
 
 
-def explain(view: TimerView, namespace: Namespace, asked: Asked, now_us: int) -> Explanation:
+_NO_CREDENTIALS = NoCredentials()
+#: Why a credential can't be sent to a destination, as this node knows it: of its namespace, name and destination; None if it
+#: can.
+CredentialObstacle = Callable[[str, str, str], str | None]
+
+
+def explain(
+    view: TimerView,
+    namespace: Namespace,
+    asked: Asked,
+    now_us: int,
+    obstacle: CredentialObstacle = _NO_CREDENTIALS.obstacle,
+) -> Explanation:
     """The explanation of a timer that was read after the owner of its shard was asked."""
-    state, waits_for, next_at, sentence = _found(view, namespace, asked, now_us)
+    credential = credential_of(view.suspended or "")
+    if credential is not None and view.timer.status is Status.PENDING and view.next_attempt_at is not None:
+        state, waits_for, next_at, sentence = _without_credential(
+            view.next_attempt_at, credential[1], obstacle(*credential)
+        )
+    else:
+        state, waits_for, next_at, sentence = _found(view, namespace, asked, now_us)
     if state is not TimerState.FINISHED:
         sentence += _about_debounce(view.timer, state) + _about_expiry(view.timer, state, now_us)
     at = view.next_attempt_at
@@ -103,6 +123,16 @@ def _found(view: TimerView, namespace: Namespace, asked: Asked, now_us: int) -> 
         )
         return TimerState.SUSPENDED, WaitsFor.SECRET, None, text
     return _ahead(view, at, asked) if at > now_us else _due(view, at, asked)
+
+
+def _without_credential(at: int, name: str, obstacle: str | None) -> _Found:
+    """The timer is suspended, because its credential can't be sent."""
+    why = "it can be sent by now" if obstacle is None else obstacle
+    text = (
+        f"The timer has been due since {format_instant(at)} and waits for its credential {name}: {why}. Meanwhile no attempt "
+        "is made or counted; the next one begins as soon as the credential can be sent."
+    )
+    return TimerState.SUSPENDED, WaitsFor.CREDENTIAL, None, text
 
 
 def _finished(timer: Timer, namespace: Namespace) -> _Found:

@@ -132,7 +132,7 @@ async def _change(service: TimerService, job: Job, view: TimerView, latest_us: i
         url = _url_of(service, job, timer.namespace)
         if timer.url == url:
             return None
-        op.changes = Changes(url=url)
+        op.changes = await service.credentials.checked(timer.namespace, Changes(url=url))
         op.change = Edit(DefinitionChanges()) if schedule else None
     else:
         pauses = action is JobAction.PAUSE
@@ -174,7 +174,7 @@ async def replay_of(service: TimerService, row: FailureRow, url: str = "") -> Wr
     """The replay of the very run that failed, of a timer or notification at another sealed URL if one is given. Raises
     TimerNotReplayable, Unavailable."""
     if kind_of(row) is not FailedKind.OCCURRENCE:
-        changes = Changes(url=url) if url else Changes()
+        changes = await service.credentials.checked(namespace_of(row), Changes(url=url)) if url else Changes()
         return WriteOp(OpKind.REPLAY, row.uuid, namespace_of(row), expected=row.generation, changes=changes)
     run = await service.failures.run_of(row)
     if run is None:

@@ -55,6 +55,7 @@ from tocsin.model.timer import Status, Timer
 from tocsin.ports.records import RECORD_KEY_END
 from tocsin.ports.seals import sealer
 from tocsin.ports.store import GENERATION_BYTES
+from tocsin.timers.credentials import uses_of
 from tocsin.timers.engine.monitoring import change
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.listing import LIST_READS_MAX, Scope, TimerView
@@ -155,6 +156,7 @@ class Monitors:
         stored = await self._stored(namespace, monitor_id)
         if withholds(timer):
             take_secrets(timer, None if stored is None else stored.timer)
+        await self._timers.credentials.check(namespace, uses_of(timer))
         if dry_run:
             return self._tried(timer, definition, PutMonitor(expected_version), stored)
         if stored is not None:
@@ -415,6 +417,9 @@ def unreported(monitor: Monitor, now_us: int) -> builtins.list[Period]:
     if state.status is not MonitorStatus.LATE or state.expected is None or state.deadline is None:
         return []
     if definition.schedule is not None:
+        if state.deadline > now_us:
+            # What was late is over; nothing has ended since.
+            return []
         return [Period(state.expected, state.deadline, PeriodStatus.LATE, started_at=state.started)]
     rule = definition.recurrence(state.expected)
     passed = rule.count(state.expected, now_us - definition.grace_us, PERIODS_MAX)

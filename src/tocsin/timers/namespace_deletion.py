@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from tocsin.administration import delete_all, delete_calendars, delete_flows
+from tocsin.administration import delete_all, delete_calendars, delete_credentials, delete_flows
 from tocsin.keys import ApiKeys, RecordAudit
 from tocsin.model.errors import NamespaceNotEmpty, TimerNotFound
 from tocsin.model.ids import timer_uuid
@@ -170,6 +170,7 @@ class NamespaceDeletion:
         await delete_all(self._store, JOBS, gone)
         await delete_flows(self._store, self._name)
         await delete_calendars(self._store, self._name)
+        await delete_credentials(self._store, self._name)
         await delete_monitors(self._store, self._name)
 
     async def remove(self) -> None:

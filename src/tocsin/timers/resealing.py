@@ -16,7 +16,8 @@ from logging import INFO
 
 import msgspec
 
-from tocsin.administration import note_seal_use, seal_keys
+from tocsin.administration import note_seal_use, seal_keys, signing_keys
+from tocsin.model.credential import CREDENTIALS_MAX
 from tocsin.model.errors import RecordUndecodable, StoreCallFailed, StoreError, TocsinError
 from tocsin.model.instants import INSTANT_MAX, US_PER_SECOND
 from tocsin.model.job import RowFilter
@@ -43,8 +44,8 @@ _AHEAD_US = 60 * US_PER_SECOND
 
 
 class SecretsRewritten(Event, frozen=True):
-    """Secrets of `rows` timers, schedules, monitors and namespaces were encrypted again under the present key; `left` wait
-    for the next pass."""
+    """Secrets of `rows` timers, schedules, monitors, namespaces and credentials were encrypted again under the present key;
+    `left` wait for the next pass."""
 
     rows: int
     left: int
@@ -90,6 +91,14 @@ class Resealing:
                 changed = await self._service.namespaces.reseal(namespace.name)
                 rewritten += changed
                 left.update(() if changed else used)
+            for credential in (await self._service.credentials.list(namespace.name, "", CREDENTIALS_MAX))[0]:
+                if used := self._former(credential.secret.encode()):
+                    changed = await self._service.credentials.reseal(credential)
+                    rewritten += changed
+                    left.update(() if changed else used)
+        for signing in await context.bounded(signing_keys(context.store)):
+            # Each is followed by another one, and then removed.
+            left.update(self._former(signing.private.encode()))
         async for shard_id, row in self._rows():
             if used := self._former(row.record):
                 changed = await self._rewrite(shard_id, row)

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from tocsin.model.run import Run
     from tocsin.tasks import Turns
     from tocsin.timers.history import RunPage
+from tocsin.timers.credentials import uses_of
 from tocsin.timers.service import TimerService
 
 T = TypeVar("T")
@@ -191,6 +192,7 @@ class Schedules:
         if withholds(timer):
             take_secrets(timer, None if stored is None else stored.timer)
         await self._timers.calendars.check(timer.namespace, definition)
+        await self._timers.credentials.check(timer.namespace, uses_of(timer))
         timer.schedule = Schedule(definition, State(0))
         change = Put(expected_version, paused)
         if dry_run:
@@ -236,6 +238,11 @@ class Schedules:
             await self._timers.calendars.check(namespace, wanted)
         if stored is not None:
             changes = with_secrets(changes, stored)
+
+        async def stored_url() -> str:
+            return (await self._existing(namespace, schedule_id)).timer.url
+
+        changes = await self._timers.credentials.checked(namespace, changes, stored_url)
         return await self._change(namespace, schedule_id, Edit(definition, expected_version), changes=changes)
 
     async def delete(self, namespace: str, schedule_id: str, expected_version: int | None = None) -> None:

@@ -31,6 +31,7 @@ from tocsin.model.sealed import changes_sealed
 from tocsin.model.stored_secrets import with_secrets, withholds
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Awaited
+from tocsin.ports.credentials import CredentialTester, NoCredentials
 from tocsin.ports.destinations import DestinationQuestion, DestinationReport
 from tocsin.ports.flows import LocalFlows
 from tocsin.ports.forward import (
@@ -61,6 +62,7 @@ from tocsin.timers.cluster_view import (
     report_of,
 )
 from tocsin.timers.creating import Creating
+from tocsin.timers.credentials import StoredCredentials
 from tocsin.timers.destinations import Destinations
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.flow_shown import counts
@@ -103,11 +105,13 @@ _EXPLAIN_TIMEOUT_US, _LISTED_TIMEOUT_US = 1_000_000, 200_000
 
 UuidOf = Callable[[str, str], bytes]
 
+_NO_CREDENTIALS = NoCredentials()
+
 
 class TimerService:
     """Create, read, change and list timers; `namespaces` does the same for namespaces. All errors are `TocsinError`s.
     `has_agent` is whether this node runs the service agent now, `largest_shard_bytes` the size of the largest shard, where
-    the database reports sizes, `vitals` the process's.
+    the database reports sizes, `vitals` the process's. `tester` tries credentials.
 
     `read_namespaces` must have run (or the engine started) before anything else is asked.
     """
@@ -122,12 +126,14 @@ class TimerService:
         has_agent: Callable[[], bool] = bool,
         largest_shard_bytes: Callable[[], int | None] = lambda: None,
         vitals: Callable[[], NodeVitals | None] = lambda: None,
+        tester: CredentialTester = _NO_CREDENTIALS,
     ) -> None:
         self.namespaces = Namespaces(context, supervisor, num_shards=namespace_num_shards, retention_us=retention_us)
         #: What clients let this process reckon.
         self.turns = Turns()
         self.flow_rules = Flows(context, supervisor, self.namespaces)
         self.calendars = StoredCalendars(context, supervisor, self.namespaces)
+        self.credentials = StoredCredentials(context, supervisor, self.namespaces, tester)
         self.destinations = Destinations(context, supervisor, self.namespaces)
         self.quotas = QuotaGate(context)
         self.failures = Failures(context.store, self.namespaces, self.turns, supervisor.total_shards)
@@ -137,7 +143,7 @@ class TimerService:
         self._pages = asyncio.Semaphore(PAGES_READ_MAX)
         self._writes = Writes(context, supervisor)
         #: The creates of timers.
-        self.creating = Creating(context, self.namespaces, self.quotas, self._writes, self.get_many)
+        self.creating = Creating(context, self.namespaces, self.credentials, self.quotas, self._writes, self.get_many)
         self._owners = Owners(supervisor, context.clock)
         self._has_agent, self._largest_shard_bytes, self._vitals = has_agent, largest_shard_bytes, vitals
 
@@ -208,6 +214,7 @@ class TimerService:
         InvalidInput, Unavailable. Raises NamespaceNotFound, Unavailable."""
         await self.namespaces.ensure_known(namespace)
         changes = changes_sealed(changes, sealer(self.seals, namespace))
+        changes = await self.credentials.checked(namespace, changes)
         hidden = withholds(changes)
         stored = await self.get_many(namespace, ids) if hidden else {}
         outcomes, shards, writes = Outcomes(len(ids)), dict[int, list[EngineWrite]](), self._writes
@@ -286,12 +293,13 @@ class TimerService:
         # In this order: what has left the owner's memory since is in the store.
         (asked,) = await self._owners.ask([(shard_id, uuid)], _EXPLAIN_TIMEOUT_US)
         view = await self.get(namespace, timer_id)
-        return explain(view, self.namespaces.get(namespace), asked, self._context.clock.now_us())
+        now_us, obstacle = self._context.clock.now_us(), self._context.credential_gate.obstacle
+        return explain(view, self.namespaces.get(namespace), asked, now_us, obstacle)
 
     async def explained(self, views: Sequence[TimerView]) -> list[TimerView]:
         """The timers, those that are due with their explanation. Each owner of their shards is asked once, and not for long.
         What an owner has stored after the timers were read, they do not show yet."""
-        now_us = self.now_us()
+        now_us, obstacle = self.now_us(), self._context.credential_gate.obstacle
         due = [view for view in views if view.is_due(now_us)]
         if not due:
             return [*views]
@@ -302,7 +310,9 @@ class TimerService:
             if not view.is_due(now_us):
                 return view
             namespace = self.namespaces.get(view.timer.namespace)
-            return msgspec.structs.replace(view, explanation=explain(view, namespace, of_uuid[view.uuid], now_us))
+            return msgspec.structs.replace(
+                view, explanation=explain(view, namespace, of_uuid[view.uuid], now_us, obstacle)
+            )
 
         return await self.turns.each(map(completed, views))
 
@@ -319,6 +329,11 @@ class TimerService:
         changes = changes_sealed(changes, sealer(self.seals, namespace))
         if withholds(changes):
             changes = with_secrets(changes, (await self.get(namespace, timer_id)).timer)
+
+        async def stored_url() -> str:
+            return (await self.get(namespace, timer_id)).timer.url
+
+        changes = await self.credentials.checked(namespace, changes, stored_url)
         view = await self._change(timer_id, shard_id, WriteOp(OpKind.UPDATE, uuid, namespace, changes=changes))
         assert view is not None
         return view

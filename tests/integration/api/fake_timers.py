@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 from fake_calendars import FakeCalendars
+from fake_credentials import FakeCredentials
 from fake_destinations import FakeDestinations
 from fake_failures import FakeFailures
 from fake_flows import FakeFlows
@@ -35,6 +36,7 @@ from tocsin.model.packed import NewTimer, PackedTimer, unpacked
 from tocsin.model.quota import NO_QUOTAS
 from tocsin.model.run import RunStatus, run_of
 from tocsin.model.timer import Changes, LoggedAttempt, Status, Timer
+from tocsin.ports.seals import NoSeals
 from tocsin.stores.memory import MemoryStore
 from tocsin.tasks import Turns
 from tocsin.telemetry.clock import SystemClock
@@ -153,7 +155,7 @@ class FakeTimerService(TimerService):
     def __init__(self) -> None:
         self.turns = Turns()
         # Monitors take the store from it.
-        self._context = cast("Any", SimpleNamespace(store=MemoryStore(), quotas={}))
+        self._context = cast("Any", SimpleNamespace(store=MemoryStore(), quotas={}, seals=NoSeals()))
         self.quotas = QuotaGate(self._context)
         self.clear()
 
@@ -169,6 +171,7 @@ class FakeTimerService(TimerService):
         self.namespaces = FakeNamespaces(self._check)
         self.failures = cast("Any", FakeFailures(self._check))
         self.flow_rules = FakeFlows(self._check)
+        self.credentials = FakeCredentials(self._check)
         self.calendars = FakeCalendars(self._check, self.namespaces)
         self.destinations = FakeDestinations()
 

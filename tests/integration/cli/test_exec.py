@@ -157,7 +157,7 @@ def test_control_c_reaches_the_command_once(url: str) -> None:
     os.close(terminal)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="others do not tell who has sent a signal")
+@pytest.mark.skipif(sys.platform != "linux", reason="others do not report who has sent a signal")
 def test_what_is_sent_to_us_alone_on_a_terminal_reaches_the_command(url: str) -> None:
     """The terminal has sent nothing to the command."""
     control, terminal = os.openpty()

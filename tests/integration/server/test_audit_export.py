@@ -55,7 +55,7 @@ def timer(timer_id: str, **fields: Any) -> dict[str, Any]:
     return {"namespace": "default", "id": timer_id, "delay": "1h", "callbackUrl": NOWHERE, **fields}
 
 
-async def test_a_line_says_who_changed_what_by_which_interface(tmp_path: Path) -> None:
+async def test_a_line_names_who_changed_what_by_which_interface(tmp_path: Path) -> None:
     lines = Lines(tmp_path / "audit.jsonl")
     env = {**ENV, "TOCSIN_AUDIT_EXPORT_FILE": str(lines.path), "TOCSIN_MCP_ENABLED": "true"}
     server = ServerProcess(tmp_path / "data", env=env)

@@ -138,8 +138,8 @@ async def test_each_end_is_published_and_nothing_is_left(
         async with httpx.AsyncClient() as client:
             assert (await client.get(f"{server.url}{path}/fail")).status_code == 200
         assert (await api("monitors/delete", namespace="shop", id="backup"))[0] in (200, 204)
-        told = (await stream.events(7))[5:]
-        assert [(event["type"], event["monitorId"]) for event in told] == [
+        notified = (await stream.events(7))[5:]
+        assert [(event["type"], event["monitorId"]) for event in notified] == [
             ("monitor.failed", "backup"), ("monitor.canceled", "backup"),
         ]  # fmt: skip
         await until(lambda: not waiting(server))

@@ -18,6 +18,7 @@ import type {
   CalendarSummary,
   CallbackBatch,
   CallbackBatchAnswer,
+  CallHook,
   ChangeInbox,
   Cluster,
   CreatedKey,
@@ -26,12 +27,16 @@ import type {
   CreateNamespace,
   CreateSchedule,
   CreateTimer,
+  Credential,
+  CredentialId,
+  CredentialPage,
   DateRange,
   DateRangeAnswer,
   DeadRow,
   DeadRowPage,
   Debounced,
   DeleteCalendar,
+  DeleteCredential,
   DeletedRows,
   DeleteFlow,
   DeleteMonitor,
@@ -77,6 +82,7 @@ import type {
   KeyList,
   ListAudit,
   ListCalendars,
+  ListCredentials,
   ListDestinations,
   ListFailureMembers,
   ListFailures,
@@ -102,6 +108,7 @@ import type {
   Occurrence,
   OccurrencePage,
   OccurrenceRun,
+  OpenIdConfiguration,
   Outage,
   Outcome,
   OwnerNode,
@@ -110,6 +117,7 @@ import type {
   Preview,
   PreviewSchedule,
   PutCalendar,
+  PutCredential,
   PutFlow,
   PutMonitor,
   Quotas,
@@ -144,11 +152,16 @@ import type {
   ShardOwners,
   ShownKey,
   ShownRequest,
+  SigningKey,
+  SigningKeySet,
   SkipSchedule,
   Statistics,
   StatisticsSlot,
   SubmitServiceCall,
   SubmittedServiceCall,
+  TestCredential,
+  TestedCredential,
+  TestStep,
   Timer,
   TimerHistory,
   TimerName,
@@ -169,6 +182,11 @@ export function encodeRotateTenantSecret(source: RotateTenantSecret): Sent {
   return encode(source, ofRotateTenantSecret);
 }
 
+/** What is sent; members that are undefined stay out. */
+export function encodeCallHook(source: CallHook): Sent {
+  return encode(source);
+}
+
 const ofRequestSpec: Converters<RequestSpec> = {
   retryPolicy: encodeRetryPolicy,
 };
@@ -182,8 +200,8 @@ const ofSubmitServiceCall: Converters<SubmitServiceCall> = {
   requestSpec: encodeRequestSpec,
   dueAt: encodeInstant,
   delay: encodeDuration,
-  onFailure: encodeHook,
-  onSuccess: encodeHook,
+  onFailure: encodeCallHook,
+  onSuccess: encodeCallHook,
 };
 
 /** What is sent; members that are undefined stay out. */
@@ -281,6 +299,31 @@ const ofPutMonitor: Converters<PutMonitor> = {
 /** What is sent; members that are undefined stay out. */
 export function encodePutMonitor(source: PutMonitor): Sent {
   return encode(source, ofPutMonitor);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeDeleteCredential(source: DeleteCredential): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeTestCredential(source: TestCredential): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeListCredentials(source: ListCredentials): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeCredentialId(source: CredentialId): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodePutCredential(source: PutCredential): Sent {
+  return encode(source);
 }
 
 /** What is sent; members that are undefined stay out. */
@@ -740,6 +783,13 @@ export interface Answers {
   DateRangeAnswer: DateRangeAnswer;
   CalendarPage: CalendarPage;
   CalendarSummary: CalendarSummary;
+  Credential: Credential;
+  CredentialPage: CredentialPage;
+  TestedCredential: TestedCredential;
+  TestStep: TestStep;
+  SigningKeySet: SigningKeySet;
+  SigningKey: SigningKey;
+  OpenIdConfiguration: OpenIdConfiguration;
   MonitorPut: MonitorPut;
   Monitor: Monitor;
   MonitorAnswer: MonitorAnswer;
@@ -975,6 +1025,34 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   CalendarSummary: {
     required: ["namespace", "name", "timeZone", "dateCount", "rangeCount", "weekdays", "version", "createdAt", "updatedAt"],
+    nested: [],
+  },
+  Credential: {
+    required: ["namespace", "name", "type", "hosts", "version", "createdAt", "updatedAt"],
+    nested: [],
+  },
+  CredentialPage: {
+    required: ["credentials"],
+    nested: [["credentials", "Credential", true]],
+  },
+  TestedCredential: {
+    required: ["ok", "steps"],
+    nested: [["steps", "TestStep", true]],
+  },
+  TestStep: {
+    required: ["what", "target", "ok", "detail"],
+    nested: [],
+  },
+  SigningKeySet: {
+    required: ["keys"],
+    nested: [["keys", "SigningKey", true]],
+  },
+  SigningKey: {
+    required: ["kty", "crv", "x", "y", "kid", "use", "alg"],
+    nested: [],
+  },
+  OpenIdConfiguration: {
+    required: ["issuer", "jwks_uri", "response_types_supported", "subject_types_supported", "id_token_signing_alg_values_supported"],
     nested: [],
   },
   MonitorPut: {

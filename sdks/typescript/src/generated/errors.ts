@@ -55,6 +55,20 @@ export class FlowNotFound extends NotFound {
   }
 }
 
+/** CREDENTIAL_NOT_FOUND: The namespace has no credential of this name. */
+export class CredentialNotFound extends NotFound {
+  static {
+    CredentialNotFound.prototype.name = "CredentialNotFound";
+  }
+}
+
+/** NOT_AN_ISSUER: This server signs no JWTs for receivers. */
+export class NotAnIssuer extends NotFound {
+  static {
+    NotAnIssuer.prototype.name = "NotAnIssuer";
+  }
+}
+
 /** CALENDAR_NOT_FOUND: The namespace has no calendar of this name. */
 export class CalendarNotFound extends NotFound {
   static {
@@ -225,6 +239,13 @@ export class TooManyFlows extends Conflict {
 export class TooManyCalendars extends Conflict {
   static {
     TooManyCalendars.prototype.name = "TooManyCalendars";
+  }
+}
+
+/** TOO_MANY_CREDENTIALS: The maximum number of credentials exists in the namespace. Nothing was written. */
+export class TooManyCredentials extends Conflict {
+  static {
+    TooManyCredentials.prototype.name = "TooManyCredentials";
   }
 }
 
@@ -452,6 +473,8 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   TIMER_NOT_FOUND: TimerNotFound,
   NAMESPACE_NOT_FOUND: NamespaceNotFound,
   FLOW_NOT_FOUND: FlowNotFound,
+  CREDENTIAL_NOT_FOUND: CredentialNotFound,
+  NOT_AN_ISSUER: NotAnIssuer,
   CALENDAR_NOT_FOUND: CalendarNotFound,
   MONITOR_NOT_FOUND: MonitorNotFound,
   SERVICE_CALL_NOT_FOUND: ServiceCallNotFound,
@@ -474,6 +497,7 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   TOO_MANY_KEYS: TooManyKeys,
   TOO_MANY_FLOWS: TooManyFlows,
   TOO_MANY_CALENDARS: TooManyCalendars,
+  TOO_MANY_CREDENTIALS: TooManyCredentials,
   CALENDAR_IN_USE: CalendarInUse,
   JOB_NOT_FOUND: JobNotFound,
   JOB_RUNNING: JobRunning,

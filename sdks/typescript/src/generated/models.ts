@@ -4,7 +4,7 @@
 import type { DurationLike, Instant, InstantLike, Open } from "../values.js";
 
 /** The action that an entry records. */
-export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "calendar_changed" | "calendar_deleted" | "monitor_changed" | "monitor_paused" | "monitor_resumed" | "monitor_rotated" | "monitor_deleted" | "destination_changed" | "job_created" | "job_changed" | "job_ended" | "inbox_opened" | "inbox_replayed" | "inbox_deleted" | "timer_created" | "timers_canceled" | "timers_replayed" | "schedule_created" | "schedule_deleted";
+export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "calendar_changed" | "calendar_deleted" | "credential_changed" | "credential_deleted" | "monitor_changed" | "monitor_paused" | "monitor_resumed" | "monitor_rotated" | "monitor_deleted" | "destination_changed" | "job_created" | "job_changed" | "job_ended" | "inbox_opened" | "inbox_replayed" | "inbox_deleted" | "timer_created" | "timers_canceled" | "timers_replayed" | "schedule_created" | "schedule_deleted";
 
 /** Where a change came from. */
 export type AuditSource = "api" | "pages" | "cli" | "mcp" | "inbox";
@@ -23,6 +23,12 @@ export type CallbackMethod = "POST" | "GET" | "PUT" | "PATCH" | "DELETE" | "HEAD
 
 /** What becomes of instants that pass while a schedule cannot fire. */
 export type CatchUp = "latest" | "all" | "none";
+
+/** Where a token endpoint gets the client's secret. */
+export type ClientAuth = "basic" | "post";
+
+/** How a request identifies itself. */
+export type CredentialType = "basic" | "bearer" | "oauth2ClientCredentials" | "jwt" | "mtls";
 
 /**
  * Why an instant doesn't fire: its date is of a calendar of `skip`, or of none of `only`; it was skipped by hand
@@ -109,9 +115,10 @@ export type TimerStatus = "pending" | "completed" | "failed" | "canceled" | "exp
  * namespace's limits; a paused flow: that it is resumed. `response`: that of the receiver. `write`: that results
  * or changes are stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its
  * shard. `create`: that a client creates it again. `egress`: that the settings permit its address, or its URL
- * leads elsewhere. `secret`: the key under which one of its secrets is encrypted.
+ * leads elsewhere. `secret`: the key under which one of its secrets is encrypted. `credential`: that its
+ * credential can be sent: it has a token, exists, and may go to the URL.
  */
-export type TimerWaitsFor = "instant" | "destination" | "namespace" | "node" | "flow" | "response" | "write" | "lease" | "clock" | "owner" | "create" | "egress" | "secret";
+export type TimerWaitsFor = "instant" | "destination" | "namespace" | "node" | "flow" | "response" | "write" | "lease" | "clock" | "owner" | "create" | "egress" | "secret" | "credential";
 
 /** What a service call waits for: its due time, or a retry. */
 export type WaitingStatus = "Scheduled" | "Retrying";
@@ -184,6 +191,8 @@ export interface CreateTimer {
    * matches it.
    */
   readonly flowKey?: string | null | undefined;
+  /** The namespace's credential that its requests have; it goes to no other origin than the credential's own. */
+  readonly credential?: string | null | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | undefined;
   /** Who is notified when it has succeeded. */
@@ -234,6 +243,8 @@ export interface Hook {
   readonly url: string;
   /** Additional headers of the notification. The value [redacted] keeps the stored value. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** The namespace's credential that the notification has. */
+  readonly credential?: string | undefined;
 }
 
 /** Identifies a timer. */
@@ -258,8 +269,8 @@ export interface TimerHistory {
 
 /**
  * Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter`,
- * `description`, `flowKey` and the hooks; a null `retryPolicy` returns to the namespace's policy. `payload` and
- * `body` replace one another. Send at most one of `executeAt` and `delay`.
+ * `description`, `flowKey`, `credential` and the hooks; a null `retryPolicy` returns to the namespace's policy.
+ * `payload` and `body` replace one another. Send at most one of `executeAt` and `delay`.
  */
 export interface UpdateTimer {
   /** The namespace's name. */
@@ -301,6 +312,8 @@ export interface UpdateTimer {
    * matches it.
    */
   readonly flowKey?: string | null | undefined;
+  /** The namespace's credential that its requests have; it goes to no other origin than the credential's own. */
+  readonly credential?: string | null | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | null | undefined;
   /** Who is notified when it has succeeded. */
@@ -411,6 +424,8 @@ export interface CreateSchedule {
    * matches it.
    */
   readonly flowKey?: string | null | undefined;
+  /** The namespace's credential that its requests have; it goes to no other origin than the credential's own. */
+  readonly credential?: string | null | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | undefined;
   /** Who is notified when it has succeeded. */
@@ -478,7 +493,8 @@ export interface ScheduleName {
 /**
  * Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round.
  * Null removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers`, `description`,
- * `flowKey`, `managedBy` and the hooks, and restores the default of `catchUpWindow` and `retryPolicy`.
+ * `flowKey`, `credential`, `managedBy` and the hooks, and restores the default of `catchUpWindow` and
+ * `retryPolicy`.
  */
 export interface UpdateSchedule {
   /** The namespace's name. */
@@ -520,6 +536,8 @@ export interface UpdateSchedule {
    * matches it.
    */
   readonly flowKey?: string | null | undefined;
+  /** The namespace's credential that its requests have; it goes to no other origin than the credential's own. */
+  readonly credential?: string | null | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | null | undefined;
   /** Who is notified when it has succeeded. */
@@ -1144,6 +1162,103 @@ export interface DeleteCalendar {
 }
 
 /**
+ * A credential with all that it has. A secret that is left out keeps its stored value, unless `hosts`,
+ * `tokenUrl` or `ca` would have it sent elsewhere; it is never returned. Without `managedBy` the credential
+ * keeps it; null removes it.
+ */
+export interface PutCredential {
+  /** How a request identifies itself. */
+  readonly type: CredentialType;
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The credential's name, unique in its namespace. */
+  readonly name: string;
+  /**
+   * Where it may be sent, and nowhere else: `host` or `host:port` for HTTPS, `http://host:port` for plain HTTP.
+   * Without any, only this machine's own addresses.
+   */
+  readonly hosts?: readonly string[] | undefined;
+  /** Of basic: the user's name. */
+  readonly username?: string | undefined;
+  /** Of oauth2ClientCredentials: the token endpoint. */
+  readonly tokenUrl?: string | undefined;
+  /** Of oauth2ClientCredentials: the client's id. */
+  readonly clientId?: string | undefined;
+  /**
+   * Of oauth2ClientCredentials: whether the token endpoint gets the client's secret in the header Authorization
+   * (`basic`, the default) or in the body (`post`).
+   */
+  readonly clientAuthentication?: ClientAuth | undefined;
+  /** Of oauth2ClientCredentials: the scopes to ask for, with spaces between. */
+  readonly scope?: string | undefined;
+  /** Of jwt: its `aud`. Of oauth2ClientCredentials: the parameter `audience`. */
+  readonly audience?: string | undefined;
+  /** Of jwt: how long each is valid, 1m to 1h. Default 10m. */
+  readonly lifetime?: string | undefined;
+  /** Of mtls: the client's certificate in PEM, followed by those that lead to its authority. */
+  readonly certificate?: string | undefined;
+  /**
+   * Certificates in PEM of the authorities that are trusted for its hosts, instead of those that the system
+   * trusts.
+   */
+  readonly ca?: string | undefined;
+  /** What it is for, in one line; shown in lists. */
+  readonly description?: string | undefined;
+  /** Of basic: the password. */
+  readonly password?: string | undefined;
+  /** Of bearer: the token. */
+  readonly token?: string | undefined;
+  /** Of oauth2ClientCredentials: the client's secret. */
+  readonly clientSecret?: string | undefined;
+  /** Of mtls: the certificate's private key in PEM, without a password. */
+  readonly privateKey?: string | undefined;
+  /** The declaration that it comes from, such as the name of a repository. */
+  readonly managedBy?: string | null | undefined;
+  /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
+  readonly expectedVersion?: number | undefined;
+  /** Writes nothing: the response shows what would be written. Default false. */
+  readonly dryRun?: boolean | undefined;
+}
+
+/** Names a credential. */
+export interface CredentialId {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The credential's name, unique in its namespace. */
+  readonly name: string;
+}
+
+/** The namespace whose credentials are wanted. */
+export interface ListCredentials {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** Maximum number of credentials on the page. Default 100. */
+  readonly limit?: number | undefined;
+  /** `nextCursor` of the previous page. */
+  readonly cursor?: string | undefined;
+}
+
+/** A credential to try. */
+export interface TestCredential {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The credential's name, unique in its namespace. */
+  readonly name: string;
+  /** A URL to which it may go. HEAD is sent there with it. */
+  readonly url?: string | undefined;
+}
+
+/** A credential to delete. */
+export interface DeleteCredential {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The credential's name, unique in its namespace. */
+  readonly name: string;
+  /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
+  readonly expectedVersion?: number | undefined;
+}
+
+/**
  * A monitor with all its fields; send exactly one of `cron`, `every` and `schedule`. Without `managedBy` an
  * existing monitor keeps it.
  */
@@ -1369,9 +1484,9 @@ export interface SubmitServiceCall {
    */
   readonly flowKey?: string | undefined;
   /** Who is notified when it has failed. */
-  readonly onFailure?: Hook | undefined;
+  readonly onFailure?: CallHook | undefined;
   /** Who is notified when it has succeeded. */
-  readonly onSuccess?: Hook | undefined;
+  readonly onSuccess?: CallHook | undefined;
 }
 
 /** The HTTP request to make. */
@@ -1392,6 +1507,14 @@ export interface RequestSpec {
    * tolerate repeated requests. Omitted members get their defaults when the call is submitted.
    */
   readonly retryPolicy?: RetryPolicy | null | undefined;
+}
+
+/** Where a notification of a service call is sent, signed like a callback. */
+export interface CallHook {
+  /** The http or https URL, or `nats://subject`, to notify. */
+  readonly url: string;
+  /** Additional headers of the notification. The value [redacted] keeps the stored value. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
 /** The rotation of the secret that signs a tenant's service calls. */
@@ -1458,9 +1581,12 @@ export interface Timer {
   description?: string;
   /** The flow that limits its attempts. */
   flowKey?: string;
+  /** The credential that its requests have. */
+  credential?: string;
   /**
    * Why the pending timer is suspended: `egress` (this server does not call its address), `secret` (one can't be
-   * decrypted), `namespace:…`, `destination:…`, `flow:…` (paused, or too many wait), `bad_record: …`; else absent.
+   * decrypted), `namespace:…`, `destination:…`, `flow:…` (paused, or too many wait), `credential:…` (it can't be
+   * sent now), `bad_record: …`; else absent.
    */
   suspended?: string;
   /** What the due timer does now, or waits for; only in a list that asks for it. */
@@ -1547,6 +1673,8 @@ export interface HookAnswer {
   url: string;
   /** Additional headers; secret values are [redacted]. */
   headers?: Record<string, string>;
+  /** The credential that the notification has. */
+  credential?: string;
 }
 
 /** The debounced creates for which one firing of a timer stands. */
@@ -1720,6 +1848,8 @@ export interface Schedule {
   description?: string;
   /** The flow that limits its attempts. */
   flowKey?: string;
+  /** The credential that its requests have. */
+  credential?: string;
   /** Absent if the schedule has a body. */
   payload?: unknown;
   /** The whole body of the callback, instead of the envelope with the payload. */
@@ -2272,6 +2402,116 @@ export interface CalendarSummary {
   description?: string;
   /** The declaration that it comes from, such as the name of a repository. */
   managedBy?: string;
+}
+
+/** A credential without its secret. */
+export interface Credential {
+  /** The namespace's name. */
+  namespace: string;
+  /** The credential's name, unique in its namespace. */
+  name: string;
+  /** How a request identifies itself. */
+  type: Open<CredentialType>;
+  /**
+   * Where it may be sent, and nowhere else: `host` or `host:port` for HTTPS, `http://host:port` for plain HTTP.
+   * Without any, only this machine's own addresses.
+   */
+  hosts: string[];
+  /** 1, and one more with each change. */
+  version: number;
+  /** An RFC 3339 instant with a time zone. */
+  createdAt: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  updatedAt: Instant;
+  /** Of basic: the user's name. */
+  username?: string;
+  /** Of oauth2ClientCredentials: the token endpoint. */
+  tokenUrl?: string;
+  /** Of oauth2ClientCredentials: the client's id. */
+  clientId?: string;
+  /**
+   * Of oauth2ClientCredentials: whether the token endpoint gets the client's secret in the header Authorization
+   * (`basic`, the default) or in the body (`post`).
+   */
+  clientAuthentication?: Open<ClientAuth>;
+  /** Of oauth2ClientCredentials: the scopes to ask for, with spaces between. */
+  scope?: string;
+  /** Of jwt: its `aud`. Of oauth2ClientCredentials: the parameter `audience`. */
+  audience?: string;
+  /** Of jwt: how long each is valid, 1m to 1h. Default 10m. */
+  lifetime?: string;
+  /** Of mtls: the client's certificate in PEM, followed by those that lead to its authority. */
+  certificate?: string;
+  /**
+   * Certificates in PEM of the authorities that are trusted for its hosts, instead of those that the system
+   * trusts.
+   */
+  ca?: string;
+  /** What it is for, in one line; shown in lists. */
+  description?: string;
+  /** The declaration that it comes from, such as the name of a repository. */
+  managedBy?: string;
+}
+
+/** A page of credentials, by name. A page without `nextCursor` is the last. */
+export interface CredentialPage {
+  credentials: Credential[];
+  /** `nextCursor` of the previous page. */
+  nextCursor?: string;
+}
+
+/** What became of the test of a credential. */
+export interface TestedCredential {
+  /** Whether all steps succeeded. */
+  ok: boolean;
+  /** What was tried, up to the first step without which there is no other. */
+  steps: TestStep[];
+}
+
+/** A step of a test. */
+export interface TestStep {
+  /** What was tried: secret, token, connection or request. */
+  what: string;
+  /** Where, or of which credential. */
+  target: string;
+  /** Whether it succeeded. */
+  ok: boolean;
+  /** What happened. */
+  detail: string;
+}
+
+/** A JWK set (RFC 7517). */
+export interface SigningKeySet {
+  keys: SigningKey[];
+}
+
+/** A public key (RFC 7517). */
+export interface SigningKey {
+  /** The kind of key. */
+  kty: string;
+  /** The curve. */
+  crv: string;
+  /** The public point's x. */
+  x: string;
+  /** The public point's y. */
+  y: string;
+  /** The key's id, which is in the header of each JWT. */
+  kid: string;
+  /** What it is for: signatures. */
+  use: string;
+  /** The algorithm. */
+  alg: string;
+}
+
+/** What receivers need to know of the issuer (OpenID Connect Discovery 1.0). Nobody signs in here. */
+export interface OpenIdConfiguration {
+  /** The `iss` of each JWT: the setting `public_url`. */
+  issuer: string;
+  /** Where its keys are. */
+  jwks_uri: string;
+  response_types_supported: string[];
+  subject_types_supported: string[];
+  id_token_signing_alg_values_supported: string[];
 }
 
 /** The monitor; with `pingUrl` if it was created and takes pings. */

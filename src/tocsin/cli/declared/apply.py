@@ -18,7 +18,7 @@ from tocsin.model.visible import visible
 if TYPE_CHECKING:
     import msgspec
 
-    from tocsin.cli.declared.kinds import Change
+    from tocsin.cli.declared.kind import Change
     from tocsin.cli.declared.plan import Outcome, Plan
 
 #: How each change is marked and coloured.
@@ -45,7 +45,7 @@ def apply(
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
-    """Make a server have the namespaces, flows, calendars, schedules and monitors that a file declares.
+    """Make a server have the namespaces, flows, calendars, credentials, schedules and monitors that a file declares.
 
     Shows what differs, then changes that alone. What the server has besides stays, unless --prune is given.
     """
@@ -171,7 +171,7 @@ def pull(
     ] = None,
     server: ServerOptions = LOCAL_SERVER,
 ) -> None:
-    """Write a file that declares the namespaces, flows, calendars, schedules and monitors of a server.
+    """Write a file that declares the namespaces, flows, calendars, credentials, schedules and monitors of a server.
 
     Secrets are [redacted] in it, which stands for the stored ones where it is applied to the same server. Signing secrets are
     left out.

@@ -4,6 +4,7 @@ written. It has the fields of the API's requests."""
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -12,6 +13,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tocsin.cli.command import WrongUsage
+from tocsin.http_client.target import InvalidUrl, parse_url
+from tocsin.model.credential_type import SECRET_OF
 from tocsin.model.errors import FieldError, InvalidInput, TocsinError
 from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.model.subjects import SubjectTargets
@@ -20,6 +23,7 @@ from tocsin.web.http import constraints as limits
 from tocsin.web.http.administration import NamespaceFields
 from tocsin.web.http.calendars import CalendarFields, CalendarName
 from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.credentials import CredentialFields, CredentialName
 from tocsin.web.http.declared_wire import ManagedBy
 from tocsin.web.http.flows import FlowFields, FlowMatch
 from tocsin.web.http.monitor_wire import MonitorFields, MonitorId
@@ -54,6 +58,25 @@ class DeclaredCalendar(CalendarFields, kw_only=True):
 
     namespace: _OF_ENTRY | UnsetType = UNSET
     name: CalendarName
+
+
+class DeclaredCredential(CredentialFields, kw_only=True):
+    """A credential, without its secret, which a repository is no place for. What is absent has its default."""
+
+    namespace: _OF_ENTRY | UnsetType = UNSET
+    name: CredentialName
+    secret_from: (
+        Annotated[
+            str,
+            about(
+                "The environment variable that has its secret when the file is applied: the password, token, client secret "
+                "or private key. Where it is not set, the stored secret stays.",
+                "BILLING_TOKEN",
+            ),
+            limits.Constraint({"minLength": 1, "maxLength": 200, "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class DeclaredSchedule(DefinitionFields[UnsetType], kw_only=True):
@@ -92,13 +115,16 @@ class Declaration(RequestStruct, kw_only=True):
     namespace: (
         Annotated[
             NamespaceName,
-            about("The namespace of flows, calendars, schedules and monitors that name none. Default: default."),
+            about(
+                "The namespace of flows, calendars, credentials, schedules and monitors that name none. Default: default."
+            ),
         ]
         | UnsetType
     ) = UNSET
     namespaces: list[DeclaredNamespace] | UnsetType = UNSET
     flows: list[DeclaredFlow] | UnsetType = UNSET
     calendars: list[DeclaredCalendar] | UnsetType = UNSET
+    credentials: list[DeclaredCredential] | UnsetType = UNSET
     schedules: list[DeclaredSchedule] | UnsetType = UNSET
     monitors: list[DeclaredMonitor] | UnsetType = UNSET
 
@@ -111,6 +137,7 @@ class _Outline(RequestStruct, kw_only=True):
     namespaces: list[msgspec.Raw] = msgspec.field(default_factory=list)
     flows: list[msgspec.Raw] = msgspec.field(default_factory=list)
     calendars: list[msgspec.Raw] = msgspec.field(default_factory=list)
+    credentials: list[msgspec.Raw] = msgspec.field(default_factory=list)
     schedules: list[msgspec.Raw] = msgspec.field(default_factory=list)
     monitors: list[msgspec.Raw] = msgspec.field(default_factory=list)
 
@@ -160,10 +187,28 @@ RULES = InputRules(
     header_bytes_sent_max=2**31,
     subjects=_AnySubject(),
 )
+
+
+def destination_of(url: str) -> str:
+    """Scheme, host and port of a URL; `invalid:` for one that can't be called."""
+    try:
+        return parse_url(url).origin.destination
+    except InvalidUrl:
+        return "invalid:"
+
+
+def secret_from(sent: DeclaredCredential) -> dict[str, str]:
+    """The field with the credential's secret, if the environment has it."""
+    field = SECRET_OF.get(sent.type)
+    secret = "" if sent.secret_from is UNSET else os.environ.get(sent.secret_from, "")
+    return {} if field is None or not secret else {field: secret}
+
+
 _LISTS: dict[str, type[msgspec.Struct]] = {
     "namespaces": DeclaredNamespace,
     "flows": DeclaredFlow,
     "calendars": DeclaredCalendar,
+    "credentials": DeclaredCredential,
     "schedules": DeclaredSchedule,
     "monitors": DeclaredMonitor,
 }
@@ -234,7 +279,8 @@ def _json(text: str, source: str) -> bytes:
     found = load(text, source)
     if not isinstance(found, dict):
         raise WrongUsage(
-            f"{source} is no valid declaration: it must be a mapping with schedules, monitors, calendars, flows or namespaces"
+            f"{source} is no valid declaration: it must be a mapping with schedules, monitors, calendars, credentials, flows "
+            "or namespaces"
         )
     try:
         return json.dumps({name: found[name] for name in found if not _is_ignored(name)}, ensure_ascii=False).encode()

@@ -3,210 +3,65 @@ struct in `document`, a class here, and its place in `KINDS`."""
 
 from __future__ import annotations
 
-import json
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
-import msgspec
 from msgspec import UNSET
 
 from tocsin.cli.client import Client, ServerRefused
 from tocsin.cli.declared.document import (
     RULES,
     DeclaredCalendar,
+    DeclaredCredential,
     DeclaredFlow,
     DeclaredMonitor,
     DeclaredNamespace,
     DeclaredSchedule,
     Entry,
+    destination_of,
+    secret_from,
+)
+from tocsin.cli.declared.kind import (
+    NAMED,
+    NO,
+    PAGE_ROWS,
+    TEXTS,
+    YES,
+    Change,
+    Fields,
+    Kind,
+    Stored,
+    decoded,
+    encoded,
+    members,
+    members_of,
+    pages,
+    stored_object,
+    why_held,
 )
 from tocsin.model.access import EVERY
+from tocsin.model.credential import LIFETIME_US_DEFAULT
+from tocsin.model.credential_type import ClientAuth
 from tocsin.model.errors import FieldError
 from tocsin.model.hooks import NO_HOOKS
+from tocsin.model.instants import format_duration
 from tocsin.model.monitor import Monitor, MonitorState, MonitorStatus
 from tocsin.model.namespace import RESERVED_PREFIX, Answers, HistoryMode, Namespace
 from tocsin.model.quota import NO_QUOTAS
-from tocsin.model.redaction import REDACTED
 from tocsin.model.schedule import ScheduleStatus
 from tocsin.timers.monitors import MonitorView
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http.calendars import calendar_answer, calendar_in
 from tocsin.web.http.callback_batches import batch_answer
 from tocsin.web.http.convert import RequestParser
+from tocsin.web.http.credentials import credential_answer, credential_in
 from tocsin.web.http.flows import limits_answer, rule_in
 from tocsin.web.http.monitor_wire import PutMonitor
 from tocsin.web.http.monitors import monitor_answer, monitor_in
 from tocsin.web.http.namespaces import namespace_answer, settings_in
 from tocsin.web.http.schedule_wire import CreateSchedule
 from tocsin.web.http.schedules import ScheduleParser, schedule_answer
-
-#: The fields of an object, by their names in the API, each as JSON: a payload keeps every digit.
-Fields = dict[str, msgspec.Raw]
-#: What names an object within its kind: a namespace's name, or a namespace and an id.
-Key = tuple[str, ...]
-#: Fields that differ: the present value and the wanted one, None where there is none.
-Differences = dict[str, tuple[msgspec.Raw | None, msgspec.Raw | None]]
-
-_PAGE_ROWS = 1_000
-#: Fields that the server keeps as the very text that was sent; and fields that it shows as they are.
-_TEXTS = ("payload", "body")
-_FREE_FORM = frozenset({*_TEXTS, "description"})
-_YES, _NO = msgspec.Raw(b"true"), msgspec.Raw(b"false")
-_encode = msgspec.json.encode
-
-
-class Stored(NamedTuple):
-    """An object of the server: what a file could declare of it, who manages it, and the version that a change expects."""
-
-    key: Key
-    fields: Fields
-    managed_by: str | None
-    version: int
-    #: Why it can be neither changed nor deleted now, if that is so.
-    held: str | None = None
-    #: What it has without stating it: an entry may state it.
-    implied: Mapping[str, msgspec.Raw] = MappingProxyType({})
-
-
-class Change(NamedTuple):
-    """A difference between a file and a server. `stored` is None for what is to be created, `entry` for what is to be
-    deleted. `fields` are those that differ, each with the present value and the wanted one."""
-
-    kind: Kind
-    key: Key
-    entry: Entry | None
-    stored: Stored | None
-    fields: Differences
-
-    @property
-    def action(self) -> str:
-        """create, change or delete."""
-        return "delete" if self.entry is None else "create" if self.stored is None else "change"
-
-    @property
-    def title(self) -> str:
-        """What changes, such as `schedule billing/nightly-report`."""
-        return f"{self.kind.title} {'/'.join(self.key)}"
-
-    @property
-    def pauses(self) -> bool | None:
-        """Whether it is to be paused or resumed; None if it is neither."""
-        before, after = self.fields.get("paused", (None, None))
-        if after is None or (before or _NO) == after:
-            return None
-        return after == _YES
-
-    @property
-    def defines(self) -> bool:
-        """Whether more changes than that it is paused."""
-        return self.stored is None or bool(self.fields.keys() - {"paused"})
-
-    @property
-    def expected_version(self) -> int:
-        """The version that the object must have."""
-        return 0 if self.stored is None else self.stored.version
-
-
-class _Page(msgspec.Struct):
-    """A page of any of the lists."""
-
-    namespaces: list[Fields] = []
-    flows: list[Fields] = []
-    calendars: list[Fields] = []
-    schedules: list[Fields] = []
-    monitors: list[Fields] = []
-    cursor: str | None = msgspec.field(default=None, name="nextCursor")
-
-
-class Kind(ABC):
-    """A kind of objects."""
-
-    #: The objects' name in a sentence, and that of their list, in a file and in the API.
-    title: ClassVar[str]
-    plural: ClassVar[str]
-    #: The fields that name an object, in the order of its key.
-    key_fields: ClassVar[tuple[str, ...]]
-    #: Fields that stay as they are if the file leaves them out, because their default is the server's, or because operators
-    #: change them.
-    kept: ClassVar[frozenset[str]] = frozenset({"paused"})
-    #: Creates and deletes of this kind in flight at once.
-    in_flight: ClassVar[int] = 1
-    struct: ClassVar[type[msgspec.Struct]]
-
-    def key_of(self, sent: Any) -> Key:
-        """What names the entry's object."""
-        return tuple(getattr(sent, name) for name in self.key_fields)
-
-    @abstractmethod
-    def wanted(self, sent: Any) -> Fields:
-        """The fields as the server would show them, its defaults included. Raises InvalidInput with all bad fields."""
-
-    @abstractmethod
-    def stored(self, client: Client, namespaces: Collection[str]) -> Iterable[Stored]:
-        """The objects of these namespaces."""
-
-    def managed(self, client: Client, namespaces: Collection[str], managed_by: str) -> Iterable[Stored]:
-        """Those of these namespaces that carry the name, as far as their deletion needs it."""
-        return (each for each in self.stored(client, namespaces) if each.managed_by == managed_by)
-
-    def is_unchanged(self, client: Client, entry: Entry, wanted: Fields, stored: Stored | None) -> bool:
-        """Whether nothing has to be written for an entry that is not in the server's lists, or as these show it. They have
-        neither secrets nor what has ended, so the server may have to be asked."""
-        return stored is not None
-
-    def secrets(self, entry: Entry, wanted: Fields) -> list[str]:
-        """The entry's fields with secrets, which responses don't show."""
-        mark = REDACTED.encode()
-        names = (name for name in entry.fields if name in wanted and name not in _FREE_FORM)
-        return [name for name in names if mark in bytes(wanted[name])]
-
-    def forbidden(self, change: Change) -> FieldError | None:
-        """Why the change can't be made."""
-        return None
-
-    def put(self, client: Client, change: Change, managed_by: str | None) -> None:
-        """Creates or changes the object, if it still has its version. Raises ServerRefused."""
-        assert change.entry is not None
-        name = dict(zip(self.key_fields, change.key, strict=True))
-        if change.defines:
-            fields = {field: value for field, value in change.entry.fields.items() if field != "paused"}
-            marked = {} if managed_by is None else {"managedBy": managed_by}
-            request = fields | name | marked | {"expectedVersion": change.expected_version}
-            client.post(f"/{self.plural}/put", request)
-        if change.pauses is not None:
-            client.post(f"/{self.plural}/{'pause' if change.pauses else 'resume'}", name)
-
-    def delete(self, client: Client, stored: Stored) -> None:
-        """Deletes the object, if it still has its version. Raises ServerRefused."""
-        name = dict(zip(self.key_fields, stored.key, strict=True))
-        client.post(f"/{self.plural}/delete", {**name, "expectedVersion": stored.version})
-
-    def pulled(self, stored: Stored) -> Fields:
-        """The entry that declares the object: without what is as by default, and without a number of shards, since servers
-        differ in how many they have."""
-        shown = self.unusual(stored.fields) | dict(stored.implied)
-        shown.pop("numShards", None)
-        names = self.struct.__struct_encode_fields__
-        return {name: _encoded(part) for name, part in zip(self.key_fields, stored.key, strict=True)} | {
-            name: shown[name] for name in names if name in shown
-        }
-
-    def unusual(self, fields: Fields) -> Fields:
-        """Those that are not as by default."""
-        return {name: value for name, value in fields.items() if value != self._usual.get(name)}
-
-    @property
-    @abstractmethod
-    def _usual(self) -> Fields:
-        """The fields that an entry may leave out, with their defaults."""
-
-    def _picked(self, shown: Mapping[str, msgspec.Raw]) -> Fields:
-        """Of an object as the server shows it, what a file declares."""
-        names = self.struct.__struct_encode_fields__
-        return {name: shown[name] for name in names if name in shown and name not in self.key_fields}
 
 
 class Namespaces(Kind):
@@ -236,16 +91,16 @@ class Namespaces(Kind):
             callback_batch=settings.callback_batch or None,
             event_sink=settings.event_sink or None,
         )
-        fields = self._picked(_members(namespace_answer(namespace, 0)))
+        fields = self._picked(members(namespace_answer(namespace, 0)))
         absent = {"numShards": sent.num_shards, "retention": sent.retention, "paused": sent.paused}
         return {name: value for name, value in fields.items() if absent.get(name) is not UNSET}
 
     def stored(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:
-        for page in _pages(client, "/namespaces/list", {}):
+        for page in pages(client, "/namespaces/list", {}):
             for shown in page.namespaces:
-                name = _decoded(shown["name"])
+                name = decoded(shown["name"])
                 if not name.startswith(RESERVED_PREFIX):
-                    yield _stored((name,), self._picked(shown), shown, _why_held(shown))
+                    yield stored_object((name,), self._picked(shown), shown, why_held(shown))
 
     def is_unchanged(self, client: Client, entry: Entry, wanted: Fields, stored: Stored | None) -> bool:
         if stored is None:
@@ -259,7 +114,7 @@ class Namespaces(Kind):
         before, after = change.fields.get("numShards", (None, None))
         if change.stored is None or before is None or after is None:
             return None
-        reason = f"can't be changed: the namespace has {_decoded(before)}; leave it out, or declare another namespace"
+        reason = f"can't be changed: the namespace has {decoded(before)}; leave it out, or declare another namespace"
         return FieldError("numShards", reason)
 
     def put(self, client: Client, change: Change, managed_by: str | None) -> None:
@@ -278,7 +133,7 @@ class Namespaces(Kind):
         fields = {name: sent.get(name, _UNDONE.get(name)) for name in names if name != "managedBy"}
         if "quotas" in fields:
             # In an update, those that are not sent stay.
-            fields["quotas"] = _NO_QUOTAS | _members_of(fields["quotas"])
+            fields["quotas"] = _NO_QUOTAS | members_of(fields["quotas"])
         client.post(
             "/namespaces/update",
             {"name": change.key[0], "expectedVersion": change.expected_version, **fields, **marked},
@@ -289,7 +144,7 @@ class Namespaces(Kind):
 
     @cached_property
     def _usual(self) -> Fields:
-        return self.wanted(DeclaredNamespace(name="any")) | {"paused": _NO}
+        return self.wanted(DeclaredNamespace(name="any")) | {"paused": NO}
 
 
 #: What an update sends for a field that is no longer in the file; null for others.
@@ -311,17 +166,17 @@ class Flows(Kind):
             "callbackBatch": batch_answer(batch),
             "paused": sent.paused,
         }
-        return {name: _encoded(value) for name, value in shown.items() if value is not UNSET}
+        return {name: encoded(value) for name, value in shown.items() if value is not UNSET}
 
     def stored(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:
         for namespace in namespaces:
-            for page in _pages(client, "/flows/list", {"namespace": namespace, "limit": _PAGE_ROWS}):
+            for page in pages(client, "/flows/list", {"namespace": namespace, "limit": PAGE_ROWS}):
                 for shown in page.flows:
-                    yield _stored((namespace, _decoded(shown["match"])), self._picked(shown), shown)
+                    yield stored_object((namespace, decoded(shown["match"])), self._picked(shown), shown)
 
     @property
     def _usual(self) -> Fields:
-        return {"closeOnRetryAfter": _NO, "paused": _NO}
+        return {"closeOnRetryAfter": NO, "paused": NO}
 
 
 class Calendars(Kind):
@@ -331,26 +186,67 @@ class Calendars(Kind):
 
     def wanted(self, sent: DeclaredCalendar) -> Fields:
         assert sent.namespace is not UNSET
-        return self._picked(_members(calendar_answer(calendar_in(sent.namespace, sent.name, sent, RULES))))
+        return self._picked(members(calendar_answer(calendar_in(sent.namespace, sent.name, sent, RULES))))
 
     def stored(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:
         for listed in self._listed(client, namespaces):
             name = dict(zip(self.key_fields, listed.key, strict=True))
             shown = client.post_for(Fields, "/calendars/get", name)
-            yield _stored(listed.key, self._picked(shown), shown)
+            yield stored_object(listed.key, self._picked(shown), shown)
 
     def managed(self, client: Client, namespaces: Collection[str], managed_by: str) -> Iterator[Stored]:
         return (each for each in self._listed(client, namespaces) if each.managed_by == managed_by)
 
     def _listed(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:
         for namespace in namespaces:
-            for page in _pages(client, "/calendars/list", {"namespace": namespace, "limit": _PAGE_ROWS}):
+            for page in pages(client, "/calendars/list", {"namespace": namespace, "limit": PAGE_ROWS}):
                 for shown in page.calendars:
-                    yield _stored((namespace, _decoded(shown["name"])), {}, shown)
+                    yield stored_object((namespace, decoded(shown["name"])), {}, shown)
 
     @property
     def _usual(self) -> Fields:
-        return {"timeZone": _encoded("UTC"), **dict.fromkeys(("dates", "ranges", "weekdays"), _encoded([]))}
+        return {"timeZone": encoded("UTC"), **dict.fromkeys(("dates", "ranges", "weekdays"), encoded([]))}
+
+
+class Credentials(Kind):
+    """Credentials. Their secrets are not declared; an entry names the environment variable that has one."""
+
+    title, plural, key_fields, struct = "credential", "credentials", ("namespace", "name"), DeclaredCredential
+
+    def wanted(self, sent: DeclaredCredential) -> Fields:
+        assert sent.namespace is not UNSET
+        return self._picked(
+            members(credential_answer(credential_in(sent.namespace, sent.name, sent, RULES, destination_of)))
+        )
+
+    def stored(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:
+        for namespace in namespaces:
+            for page in pages(client, "/credentials/list", {"namespace": namespace, "limit": PAGE_ROWS}):
+                for shown in page.credentials:
+                    yield stored_object((namespace, decoded(shown["name"])), self._picked(shown), shown)
+
+    def is_unchanged(self, client: Client, entry: Entry, wanted: Fields, stored: Stored | None) -> bool:
+        if stored is None or not secret_from(entry.sent):
+            return stored is not None
+        return client.written("/credentials/put", {**self._request(entry), "dryRun": True})[1] != ""
+
+    def put(self, client: Client, change: Change, managed_by: str | None) -> None:
+        assert change.entry is not None
+        marked = {} if managed_by is None else {"managedBy": managed_by}
+        expected = {"expectedVersion": change.expected_version}
+        client.post("/credentials/put", self._request(change.entry) | marked | expected)
+
+    def _request(self, entry: Entry) -> dict[str, Any]:
+        fields = {name: value for name, value in entry.fields.items() if name != "secretFrom"}
+        return {**fields, "namespace": entry.sent.namespace, **secret_from(entry.sent)}
+
+    @property
+    def _usual(self) -> Fields:
+        return {
+            "hosts": encoded([]),
+            "clientAuthentication": encoded(ClientAuth.BASIC),
+            "lifetime": encoded(format_duration(LIFETIME_US_DEFAULT)),
+        }
 
 
 class Schedules(Kind):
@@ -369,8 +265,8 @@ class Schedules(Kind):
         view = ScheduleView(
             timer, bytes(16), 0, definition, ScheduleStatus.ACTIVE, 0, 0, None, [], None, None, None, {}, {}, 0, 0, 0
         )
-        fields = self._picked(_members(schedule_answer(view)))
-        return fields if sent.paused is UNSET else fields | {"paused": _YES if sent.paused else _NO}
+        fields = self._picked(members(schedule_answer(view)))
+        return fields if sent.paused is UNSET else fields | {"paused": YES if sent.paused else NO}
 
     def stored(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:
         for namespace in namespaces:
@@ -380,16 +276,16 @@ class Schedules(Kind):
         return self._listed(client, {"namespace": EVERY, "managedBy": managed_by})
 
     def _listed(self, client: Client, scope: Mapping[str, str]) -> Iterator[Stored]:
-        for page in _pages(client, "/schedules/list", {**scope, "limit": _PAGE_ROWS}):
+        for page in pages(client, "/schedules/list", {**scope, "limit": PAGE_ROWS}):
             for shown in page.schedules:
-                namespace, schedule_id = _decoded(shown["namespace"]), _decoded(shown["id"])
+                namespace, schedule_id = decoded(shown["namespace"]), decoded(shown["id"])
                 if namespace.startswith(RESERVED_PREFIX):
                     continue
                 fields = self._picked(shown)
-                fields["paused"] = _YES if _decoded(shown["status"]) == ScheduleStatus.PAUSED else _NO
+                fields["paused"] = YES if decoded(shown["status"]) == ScheduleStatus.PAUSED else NO
                 # From which an interval counts anyway: pulled, it keeps its beat on another server.
                 implied = {"anchor": shown["createdAt"]} if "every" in fields and "anchor" not in fields else {}
-                yield _stored((namespace, schedule_id), fields, shown)._replace(implied=implied)
+                yield stored_object((namespace, schedule_id), fields, shown)._replace(implied=implied)
 
     def is_unchanged(self, client: Client, entry: Entry, wanted: Fields, stored: Stored | None) -> bool:
         sent: DeclaredSchedule = entry.sent
@@ -398,7 +294,7 @@ class Schedules(Kind):
         if stored is not None and not self.secrets(entry, wanted):
             return True
         # Their meaning is the same, their text may not be.
-        alike = {} if stored is None else {name: stored.fields[name] for name in _TEXTS if name in stored.fields}
+        alike = {} if stored is None else {name: stored.fields[name] for name in TEXTS if name in stored.fields}
         try:
             return client.written("/schedules/create", {**self._request(entry), **alike, "dryRun": True})[1] != ""
         except ServerRefused as refusal:
@@ -406,14 +302,15 @@ class Schedules(Kind):
             ended = refusal.code == "SCHEDULE_ENDED" or {path for path, _ in refusal.errors} == {"endAt"}
             if stored is None and ended:
                 return True
-            if refusal.code == "NAMESPACE_NOT_FOUND" or self._names_new_calendars(refusal):
+            if refusal.code == "NAMESPACE_NOT_FOUND" or self._names_new_ones(refusal):
                 return False
             raise
 
     @staticmethod
-    def _names_new_calendars(refusal: ServerRefused) -> bool:
-        """Whether all that the server has against an entry are missing calendars, which the file may declare."""
-        return bool(refusal.errors) and {path for path, _ in refusal.errors} <= {"only", "skip"}
+    def _names_new_ones(refusal: ServerRefused) -> bool:
+        """Whether all that the server has against an entry are missing calendars and credentials, which the file may
+        declare."""
+        return bool(refusal.errors) and {path.rpartition(".")[2] for path, _ in refusal.errors} <= NAMED
 
     def put(self, client: Client, change: Change, managed_by: str | None) -> None:
         assert change.entry is not None
@@ -441,7 +338,7 @@ class Schedules(Kind):
     @cached_property
     def _usual(self) -> Fields:
         usual = self.wanted(DeclaredSchedule(namespace="any", id="any", callback_url="http://any", cron="@daily"))
-        return {name: usual[name] for name in usual if name not in ("cron", "callbackUrl")} | {"paused": _NO}
+        return {name: usual[name] for name in usual if name not in ("cron", "callbackUrl")} | {"paused": NO}
 
 
 class Monitors(Kind):
@@ -457,8 +354,8 @@ class Monitors(Kind):
         given: dict[str, Any] = {name: getattr(sent, name, UNSET) for name in PutMonitor.__struct_fields__}
         timer, definition = monitor_in(PutMonitor(**given), self._parser, 0)
         view = MonitorView(timer, Monitor(definition, MonitorState("")), bytes(16), 0)
-        fields = self._picked(_members(monitor_answer(view)))
-        return fields if sent.paused is UNSET else fields | {"paused": _YES if sent.paused else _NO}
+        fields = self._picked(members(monitor_answer(view)))
+        return fields if sent.paused is UNSET else fields | {"paused": YES if sent.paused else NO}
 
     def stored(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:
         for namespace in namespaces:
@@ -468,11 +365,11 @@ class Monitors(Kind):
         return self._listed(client, {"namespace": EVERY, "managedBy": managed_by})
 
     def _listed(self, client: Client, scope: Mapping[str, str]) -> Iterator[Stored]:
-        for page in _pages(client, "/monitors/list", {**scope, "limit": _PAGE_ROWS}):
+        for page in pages(client, "/monitors/list", {**scope, "limit": PAGE_ROWS}):
             for shown in page.monitors:
                 fields = self._picked(shown)
-                fields["paused"] = _YES if _decoded(shown["state"]) == MonitorStatus.PAUSED else _NO
-                yield _stored((_decoded(shown["namespace"]), _decoded(shown["id"])), fields, shown)
+                fields["paused"] = YES if decoded(shown["state"]) == MonitorStatus.PAUSED else NO
+                yield stored_object((decoded(shown["namespace"]), decoded(shown["id"])), fields, shown)
 
     def is_unchanged(self, client: Client, entry: Entry, wanted: Fields, stored: Stored | None) -> bool:
         if stored is None or not self.secrets(entry, wanted):
@@ -490,65 +387,8 @@ class Monitors(Kind):
     @cached_property
     def _usual(self) -> Fields:
         usual = self.wanted(DeclaredMonitor(namespace="any", id="any", cron="@daily"))
-        return {name: usual[name] for name in usual if name != "cron"} | {"paused": _NO}
+        return {name: usual[name] for name in usual if name != "cron"} | {"paused": NO}
 
 
 #: All kinds, in the order in which they are created; deletes go the other way.
-KINDS: Sequence[Kind] = (Namespaces(), Flows(), Calendars(), Schedules(), Monitors())
-
-
-def differences(kind: Kind, wanted: Fields, stored: Stored) -> Differences:
-    """The fields that differ, with the stored value and the wanted one."""
-    present = stored.fields
-    names = [*wanted, *(name for name in present if name not in wanted and name not in kind.kept)]
-    found = {name: (present.get(name, stored.implied.get(name)), wanted.get(name)) for name in names}
-    return {name: both for name, both in found.items() if not _is_same(*both)}
-
-
-def _is_same(one: msgspec.Raw | None, other: msgspec.Raw | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return bytes(one) == bytes(other) or _ordered(one) == _ordered(other)
-
-
-def _ordered(value: msgspec.Raw) -> str:
-    """The same text for all JSON that means the same."""
-    return json.dumps(json.loads(bytes(value)), sort_keys=True)
-
-
-def _pages(client: Client, path: str, body: Mapping[str, Any]) -> Iterator[_Page]:
-    while True:
-        page: _Page = client.post_for(_Page, path, body)
-        yield page
-        if not page.cursor:
-            return
-        body = {**body, "cursor": page.cursor}
-
-
-def _stored(key: Key, fields: Fields, shown: Fields, held: str | None = None) -> Stored:
-    mark = shown.get("managedBy")
-    return Stored(key, fields, None if mark is None else _decoded(mark), int(_decoded(shown["version"])), held)
-
-
-def _why_held(shown: Fields) -> str | None:
-    if "deleting" in shown:
-        return f"is being deleted by job {_decoded(shown['deleting'])}; wait until that has ended"
-    if "damaged" in shown:
-        return "can't be read, because its stored record is damaged; restore it from a backup"
-    return None
-
-
-def _members(answer: msgspec.Struct) -> Fields:
-    return _members_of(_encode(answer))
-
-
-def _members_of(raw: Any) -> Fields:
-    return {} if raw is None else msgspec.json.decode(raw, type=Fields)
-
-
-def _encoded(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(_encode(value))
-
-
-def _decoded(raw: msgspec.Raw) -> Any:
-    return msgspec.json.decode(raw)
+KINDS: Sequence[Kind] = (Namespaces(), Flows(), Calendars(), Credentials(), Schedules(), Monitors())

@@ -11,7 +11,8 @@ import msgspec
 from tocsin.cli.client import Client, ServerRefused
 from tocsin.cli.command import Failure, Refused, Unreachable
 from tocsin.cli.declared.document import Document, Entry
-from tocsin.cli.declared.kinds import KINDS, Change, Differences, Fields, Key, Kind, Stored, differences
+from tocsin.cli.declared.kind import Change, Differences, Fields, Key, Kind, Stored, differences
+from tocsin.cli.declared.kinds import KINDS
 from tocsin.model.errors import FieldError, InvalidInput
 
 #: Questions about single entries in flight at once.
@@ -26,6 +27,7 @@ _OVERTAKEN = frozenset(
         "SCHEDULE_NOT_FOUND",
         "FLOW_NOT_FOUND",
         "CALENDAR_NOT_FOUND",
+        "CREDENTIAL_NOT_FOUND",
         "MONITOR_NOT_FOUND",
     }
 )

@@ -253,7 +253,7 @@ def _concerns(call: ServiceCall, execution_id: str) -> bool:
 # reproduce exactly: an attempt that is reported twice gets the same verdict.
 
 #: Errors that a retry cannot cure: the target is forbidden, or the request cannot be sent at all.
-FINAL_KINDS = frozenset({"EGRESS_REFUSED", "INVALID_REQUEST"})
+FINAL_KINDS = frozenset({"EGRESS_REFUSED", "INVALID_REQUEST", "SECRET_UNREADABLE"})
 
 
 class FailureVerdict(NamedTuple):

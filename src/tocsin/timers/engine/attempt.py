@@ -13,6 +13,7 @@ import msgspec
 from tocsin.model.answer import (
     PAUSING,
     Done,
+    NoCredential,
     NoResponse,
     NotSent,
     Refused,
@@ -29,7 +30,7 @@ from tocsin.model.redaction import answer_snippet, path_of, secrets_of
 from tocsin.model.retry import next_attempt_at
 from tocsin.model.sealed import headers_opened, url_opened
 from tocsin.model.timer import JSON_TYPE, LoggedAttempt, RawBody, Status
-from tocsin.ports.forward import REFUSED, UNOPENED
+from tocsin.ports.forward import REFUSED, UNOPENED, credential_reason
 from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.observer import AttemptFinished, AttemptNotSent, TimerExpired, WriteRefused
 from tocsin.ports.seals import NoSeals, SealBroken, Seals, opener
@@ -144,6 +145,7 @@ class Attempt:
             else tuple(map(unseal, namespace.signing.at(fired_at))),
             traceparent=timer.traceparent,
             body=timer.body,
+            credential=timer.credential,
         )
 
     def ended(self, exchange: Exchange) -> None:
@@ -176,6 +178,7 @@ class Attempt:
             jitter=context.random.random(),
             batch=batch,
             seals=context.seals,
+            secrets=exchange.secrets,
         )
         counts = self._record(conclusion, context.clock.boottime_us())
         self._observe(exchange, conclusion, word if counts else "superseded")
@@ -247,12 +250,23 @@ class Attempt:
 
     def not_sent(self, outcome: NotSent) -> None:
         """Rule 24: the row is due as before, as if it had not been dispatched; its destination backs off for a moment. Where
-        the settings forbid the address, or a secret can't be opened, the row is suspended instead."""
-        suspended = REFUSED if isinstance(outcome, Refused) else UNOPENED if isinstance(outcome, Unopened) else None
+        the settings forbid the address, a secret can't be opened or the credential can't be sent, the row is suspended."""
         self._observe_not_sent(outcome)
+        suspended = self._suspended_for(outcome)
         if suspended is None:
             self._path.destination.start_back_off(self._dispatcher.reopened)
         self.take_back(suspended)
+
+    def _suspended_for(self, outcome: NotSent) -> str | None:
+        """The reason for which the row is suspended, where not the destination keeps the request from being sent."""
+        if isinstance(outcome, Refused):
+            return REFUSED
+        if isinstance(outcome, Unopened):
+            return UNOPENED
+        if isinstance(outcome, NoCredential):
+            timer = self._in_flight.row.timer
+            return credential_reason(timer.namespace, timer.credential, outcome.destination)
+        return None
 
     def take_back(self, suspended: str | None = None) -> None:
         """The row is due as before, or suspended for that reason: no request was sent."""
@@ -353,10 +367,11 @@ def conclude(
     jitter: float,
     batch: str | None = None,
     seals: Seals = _NO_SEALS,
+    secrets: tuple[str, ...] = (),
 ) -> tuple[Conclusion, str]:
     """The conclusion of an attempt that was sent, by its answer and by the policies of its timer and namespace, and the
     outcome that events report: done, rescheduled, retried or failed. `batch` is the `webhook-id` of the batch that it was
-    part of; `seals` open the secrets that the response may repeat."""
+    part of. The response may repeat secrets: `seals` open those of the timer, `secrets` are those that it does not have."""
     timer = attempt.row.timer
     verdict = judge(
         outcome,
@@ -369,7 +384,7 @@ def conclude(
     )
     accepted = isinstance(verdict, Done)
     error = None if isinstance(verdict, (Done, Reschedule)) else verdict.error[:ERROR_CHARS_MAX]
-    entry = _entry(attempt, outcome, duration_us, error, batch, seals, accepted=accepted)
+    entry = _entry(attempt, outcome, duration_us, error, batch, seals, secrets, accepted=accepted)
     first = timer.first_attempt_at if timer.first_attempt_at is not None else attempt.fired_at
     after = msgspec.structs.replace(
         timer,
@@ -447,6 +462,7 @@ def _entry(
     error: str | None,
     batch: str | None,
     seals: Seals,
+    secrets: tuple[str, ...],
     *,
     accepted: bool,
 ) -> LoggedAttempt:
@@ -457,8 +473,12 @@ def _entry(
         return LoggedAttempt(attempt.fired_at, duration_us, outcome.status, error, batch=batch)
     timer = attempt.row.timer
     unseal = opener(seals, timer.namespace)
-    secrets = secrets_of(url_opened(timer.url, unseal), (headers_opened(timer.headers, unseal) or {}).items())
-    answer = answer_snippet(outcome.body, truncated=outcome.truncated, secrets=secrets)
+    headers = [
+        *(headers_opened(timer.headers, unseal) or {}).items(),
+        *(("authorization", secret) for secret in secrets),
+    ]
+    known = secrets_of(url_opened(timer.url, unseal), headers)
+    answer = answer_snippet(outcome.body, truncated=outcome.truncated, secrets=known)
     return LoggedAttempt(attempt.fired_at, duration_us, outcome.status, error, answer, batch)
 
 

@@ -43,6 +43,7 @@ class BatchKey(NamedTuple):
     url: str
     method: str
     headers: tuple[tuple[str, str], ...]
+    credential: str
     timeout_us: int
     rule: CallbackBatch
 
@@ -71,7 +72,7 @@ def _bytes_of(timer: Timer) -> int:
 
 def _key(timer: Timer, rule: CallbackBatch) -> BatchKey:
     headers = () if timer.headers is None else tuple(sorted(timer.headers.items()))
-    return BatchKey(timer.namespace, timer.url, timer.method, headers, timer.timeout_us, rule)
+    return BatchKey(timer.namespace, timer.url, timer.method, headers, timer.credential, timer.timeout_us, rule)
 
 
 class Item(NamedTuple):

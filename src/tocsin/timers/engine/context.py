@@ -7,19 +7,23 @@ import random
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from tocsin.administration import (
     CALENDARS,
+    CREDENTIALS,
     DESTINATION_PAUSES,
     FLOWS,
     NAMESPACES,
     calendars,
+    credentials,
     destination_pauses,
     flows,
     namespaces,
 )
 from tocsin.model.calendar import NO_CALENDARS, Calendar, Calendars
+from tocsin.model.credential import Credential, CredentialCheck
 from tocsin.model.errors import (
     NamespaceDeleting,
     NamespaceNotFound,
@@ -32,6 +36,7 @@ from tocsin.model.flow import Flow, FlowRules
 from tocsin.model.hooks import Hooks
 from tocsin.model.namespace import RETENTION_DEFAULT_US, DamagedNamespace, HistoryMode, Namespace
 from tocsin.ports.clock import Clock, WakeUp
+from tocsin.ports.credentials import CredentialGate, NoCredentials
 from tocsin.ports.http import Caller
 from tocsin.ports.observer import Event, NamespaceDamaged
 from tocsin.ports.seals import NoSeals, Seals
@@ -50,6 +55,7 @@ T = TypeVar("T")
 #: How long after its last refusal for want of space a store counts as full, unless it has committed a batch: a heartbeat's
 #: few bytes may fit where a client's write does not.
 STORE_FULL_LASTS_US = 10_000_000
+_NO_CREDENTIALS: Mapping[str, Credential] = MappingProxyType({})
 #: Claims, loads, sweeps and releases at once on a node. More than a store has connections for would queue there, and delay
 #: heartbeats.
 SHARD_CALLS_MAX = 8
@@ -79,6 +85,11 @@ class Context:
     flows: dict[str, FlowRules] = field(default_factory=dict)
     #: The calendars by namespace, which are read along with the namespaces, too.
     calendars: dict[str, Calendars] = field(default_factory=dict)
+    #: The credentials by namespace and name, which are read along with the namespaces, too; what to call when they may have
+    #: changed; and what decides whether one can be sent now.
+    credentials: dict[str, dict[str, Credential]] = field(default_factory=dict)
+    credentials_changed: Callable[[], None] = field(default=lambda: None)
+    credential_gate: CredentialGate = field(default_factory=NoCredentials)
     #: What has been used of quotas, by namespace; those without quotas have no account.
     quotas: dict[str, QuotaAccount] = field(default_factory=dict)
     #: The namespaces with a sink, and its subject's URL; and what to call with a shard whose events may have changed.
@@ -136,6 +147,9 @@ class Context:
     _calendars_version: int = 0
     _calendars_from: int = 0
     _calendars_read: dict[tuple[str, int], Calendar] = field(default_factory=dict)
+    # The same of `credentials`.
+    _credentials_version: int = 0
+    _credentials_from: int = 0
     # The same of `paused_destinations`.
     _pauses_version: int = 0
     _pauses_from: int = 0
@@ -226,6 +240,7 @@ class Context:
         if await self._read_flows(number) or not unchanged:
             self.rules_changed()
         await self._read_calendars(number)
+        await self._read_credentials(number)
         await self._read_pauses(number)
         if number == self._learned:
             # Otherwise some are known from a read or a change that began later, which may have seen an earlier version.
@@ -268,6 +283,30 @@ class Context:
     def calendars_of(self, namespace: str) -> Calendars:
         """The calendars of a namespace, as this node knows them."""
         return self.calendars.get(namespace, NO_CALENDARS)
+
+    async def _read_credentials(self, number: int) -> None:
+        """Reads the credentials, likewise."""
+        version = await self.bounded(self.store.records_version(CREDENTIALS))
+        if version == self._credentials_version:
+            return
+        read = await self.bounded(credentials(self.store, self.observe))
+        if number < self._credentials_from:
+            return
+        self._credentials_version, self._credentials_from = version, number
+        found: dict[str, dict[str, Credential]] = {}
+        for credential in read:
+            found.setdefault(credential.namespace, {})[credential.name] = credential
+        self.credentials = found
+        self.credentials_changed()
+
+    def credential(self, namespace: str, name: str) -> Credential | None:
+        """The credential, as this node knows it."""
+        return self.credentials.get(namespace, _NO_CREDENTIALS).get(name)
+
+    @property
+    def credential_check(self) -> CredentialCheck:
+        """Which credentials go with which URLs, as this node knows it."""
+        return CredentialCheck(self.credential, self.caller.destination)
 
     async def _read_pauses(self, number: int) -> None:
         """Reads which destinations are paused, likewise."""

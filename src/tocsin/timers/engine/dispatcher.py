@@ -7,7 +7,7 @@ import asyncio
 from tocsin.model.batch import CallbackBatch
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
-from tocsin.ports.forward import REFUSED, UNOPENED, Obstacle
+from tocsin.ports.forward import REFUSED, UNOPENED, Obstacle, credential_of
 from tocsin.ports.observer import DispatchPaused, DispatchResumed
 from tocsin.timers.engine.admission import TURNS_MAX, Admission
 from tocsin.timers.engine.alarm import Alarm
@@ -45,8 +45,7 @@ class Dispatcher:
         #: While the node stops: the boot time until which it waits for attempts. None is begun that may last longer.
         self.waits_until_us: int | None = None
         self._paused: str | None = "starting"
-        self._paused_at_us = 0
-        self._lease_until = self._clock_base = 0
+        self._paused_at_us = self._lease_until = self._clock_base = 0
 
     # ------------------------------------------------------------------ permission
 
@@ -559,8 +558,7 @@ class Dispatcher:
     def trim(self, shard: Shard) -> None:
         """Call it periodically: suspends what the shard defers beyond its share of memory, which shrinks when the node gets
         more shards, and forgets destinations that are no longer needed."""
-        gone = self.admission.excess(shard)
-        for row, place in gone:
+        for row, place in (gone := self.admission.excess(shard)):
             self._suspend(shard, row, place.reason)
             self.admission.settle(place)
         if gone:
@@ -578,7 +576,9 @@ class Dispatcher:
             return self.admission.room_for(shard, name)
         if kind == "flow":
             return self._room_for_flow(shard, *name.split("/", 1))
-        if kind in (REFUSED, UNOPENED) and shard.suspended.refused_rounds:
+        found = credential_of(reason)
+        tried = (kind in (REFUSED, UNOPENED) or found) and shard.suspended.refused_rounds
+        if tried or (found and not self.context.credential_gate.obstacle(*found)):
             return self.context.limits.resume_rows
         return 0
 

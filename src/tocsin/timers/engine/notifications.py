@@ -114,6 +114,7 @@ def _timer(event: Event, subject: Subject, hook: Hook, at_us: int, now_us: int) 
         now_us,
         now_us,
         headers=hook.headers,
+        credential=hook.credential,
         # Not the namespace's, which is chosen for other receivers.
         retry=DEFAULT_POLICY,
         traceparent=about.traceparent,

@@ -14,7 +14,7 @@ from tocsin.model.ids import namespace_hash, schedule_uuid, shard_of
 from tocsin.model.run import Run, decode_run
 from tocsin.model.timer import Timer, decode_record
 from tocsin.ports.observer import LoadFailed
-from tocsin.ports.store import Found, RunRow
+from tocsin.ports.store import GENERATION_BYTES, Found, RunRow
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.monitoring import monitor_of
 from tocsin.timers.engine.rows import OpKind, Row, WriteOp
@@ -27,6 +27,11 @@ from tocsin.timers.engine.window import Window
 _TOGETHER = 64
 #: Runs that one look reads, the latest ones: more than end between two looks at a schedule of seconds.
 _RUNS_MAX = 500
+#: Runs that one look takes. They are written as periods of the monitor at once, with what has not fired before each, for
+#: which DynamoDB has a hundred rows.
+_TAKEN_MAX = 20
+#: A generation that no row has.
+_NO_GENERATION = bytes(GENERATION_BYTES)
 #: Pause before what could not be read is read again.
 _RETRY_S = 2.0
 
@@ -97,7 +102,7 @@ class ScheduleLooks:
                 began_us = context.clock.now_us()
                 uuids = list({look.schedule: None for look in some})
                 found = await context.in_turn(context.store.fetch(shard_id, uuids))
-                seen = [await self._seen(look, began_us, found.get(look.schedule)) for look in some]
+                seen = await asyncio.gather(*(self._seen(look, began_us, found.get(look.schedule)) for look in some))
                 # Later than what was read of the rows: what is known until then concerns all that these show.
                 outages, known_until = await self._tenures.of(shard_id)
                 for look, each in zip(some, seen, strict=True):
@@ -106,7 +111,7 @@ class ScheduleLooks:
                         self._move_on(look.shard, look.window, look.row, known)
 
     async def _seen(self, look: _Look, began_us: int, found: Found | None) -> Seen:
-        """The schedule's row, and the runs that have ended before it since the last look."""
+        """The schedule's row, and the runs that have ended before it since the last look; of a first look none."""
         _, state = monitor_of(look.row.timer)
         after = b"" if state.watched is None else state.watched.generation
         live = None if found is None else found.live
@@ -118,12 +123,20 @@ class ScheduleLooks:
                 # Its owner reports it. It fires nothing, as if there were none.
                 schedule = None
         before = None if live is None or schedule is None else live.generation
-        if state.watched is None or before == after:
-            return Seen(began_us, schedule, before or b"")
+        is_first = state.watched is None
+        if before is not None and (is_first or before == after):
+            return Seen(began_us, schedule, before)
         context = self._context
-        rows = await context.in_turn(context.store.runs(look.schedule_shard, look.schedule, before, _RUNS_MAX))
+        most = 1 if is_first else _RUNS_MAX
+        rows = await context.in_turn(context.store.runs(look.schedule_shard, look.schedule, before, most))
+        if is_first:
+            # A schedule of this name may begin later, and its first occurrence counts.
+            return Seen(began_us, None, _following(rows[0].generation) if rows else _NO_GENERATION)
         new = [row for row in rows if row.generation >= after]
-        runs = [run for row in reversed(new) if (run := _decoded(row)) is not None]
+        taken = new[-_TAKEN_MAX:]
+        runs = [run for row in reversed(taken) if (run := _decoded(row)) is not None]
+        if len(taken) < len(new):
+            return Seen(began_us, schedule, _following(taken[0].generation), runs, more=True)
         return Seen(began_us, schedule, before or (_following(new[0].generation) if new else b""), runs)
 
     def _move_on(self, shard: Shard, window: Window, row: Row, seen: Seen) -> None:

@@ -30,6 +30,8 @@ _FIRST_US, _SETTLED_US = 2 * US_PER_SECOND, 5 * US_PER_SECOND
 #: No two looks are closer, unless a deadline or a repetition is between them, or further apart: so late a change of the
 #: schedule is seen.
 _LOOK_US_MIN, LOOK_US_MAX = 2 * US_PER_SECOND, 300 * US_PER_SECOND
+#: While it isn't known whether the schedule's shard had an owner, the next look is so much later: nodes record that as often.
+_UNDECIDED_US = 10 * US_PER_SECOND
 #: Why instants did not fire that should have, in words.
 _UNWANTED = {
     Missed.LATE: "it could not fire in time",
@@ -43,13 +45,15 @@ _DATED = frozenset({Source.REGULAR, Source.TRIGGER})
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What a look has found: the schedule's row, if there is one; the runs that have ended since the last look, oldest first,
-    and the generation that none of them has. `at` is when it began, `held` whether the namespace fires nothing. `outages` are
-    those of the schedule's shard, known until `known_until`."""
+    and the generation that none of them has; `more`: others have ended since, for the next look. `at` is when it began,
+    `held` whether the namespace fires nothing: then nothing was read. `outages` are those of the schedule's shard, known
+    until `known_until`."""
 
     at: int
     schedule: Timer | None
     generation: bytes
     runs: Sequence[Run] = ()
+    more: bool = False
     held: bool = False
     outages: Sequence[Outage] = ()
     known_until: int = 0
@@ -89,7 +93,8 @@ def watched(timer: Timer, seen: Seen, now_us: int) -> MonitorTurn:
             status, notified_at = MonitorStatus.LATE, now_us
             reported.append((Event.LATE, "late"))
     last = None if seen.schedule is None else _state(seen.schedule).last
-    known = Watched() if before is None else before
+    # What has ended before the first look counts for nothing.
+    known = Watched(ended_at=seen.at) if before is None else before
     after = msgspec.structs.replace(
         state,
         status=status,
@@ -102,10 +107,12 @@ def watched(timer: Timer, seen: Seen, now_us: int) -> MonitorTurn:
         excused_from=found.outages[0].from_us if found is not None and found.outages else None,
         excused_until=found.outages[-1].until_us if found is not None and found.outages else None,
         started=None if schedule is None or found is None else schedule.first_attempt_at,
-        watched=Watched(
+        watched=before
+        if before is None and seen.held
+        else Watched(
             seen.generation or known.generation,
-            max(known.ended_at, 0 if last is None else last.finished_at),
-            known.missed if seen.schedule is None else _missed(_state(seen.schedule)),
+            known.ended_at if last is None or seen.more else max(known.ended_at, last.finished_at),
+            known.missed if seen.schedule is None or seen.more else _missed(_state(seen.schedule)),
             now_us,
             quiet_at,
             notified_at,
@@ -114,7 +121,7 @@ def watched(timer: Timer, seen: Seen, now_us: int) -> MonitorTurn:
     turn = MonitorTurn(
         msgspec.structs.replace(timer, updated_at=now_us, monitor=Monitor(definition, after)), None, ended, reported
     )
-    turn.at = _next_look(definition, after, found, now_us)
+    turn.at = now_us if seen.more else _next_look(definition, after, found, now_us)
     return turn
 
 
@@ -128,8 +135,7 @@ def _next_look(definition: MonitorDefinition, state: MonitorState, found: _Open 
         return min(base + _FIRST_US, settled, latest)
     at = min(now_us + max(now_us - base, _LOOK_US_MIN), latest)
     if state.status is not MonitorStatus.LATE:
-        # If that has passed, it isn't known yet whether the schedule's shard had an owner then.
-        at = min(at, settled if settled > now_us else now_us + _LOOK_US_MIN)
+        at = min(at, settled if settled > now_us else now_us + _UNDECIDED_US)
     elif definition.repeat_us is not None:
         assert state.watched is not None
         at = min(at, max(state.watched.notified_at + definition.repeat_us, now_us + _LOOK_US_MIN))
@@ -206,7 +212,7 @@ def _ended(definition: MonitorDefinition, before: Watched, seen: Seen) -> Iterat
             yield period
         yield from _not_fired(definition, run, seen.outages)
     last = None if seen.schedule is None else _state(seen.schedule).last
-    if last is not None and last.finished_at > before.ended_at and not _has(seen.runs, last):
+    if last is not None and not seen.more and last.finished_at > before.ended_at and not _has(seen.runs, last):
         # Its namespace keeps no run of it.
         failed = last.outcome != RunStatus.COMPLETED
         base = last.instant if last.source in _DATED else last.finished_at

@@ -30,6 +30,7 @@ from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceH
 from tocsin.web.api.calendars import CalendarHandlers
 from tocsin.web.api.changes import ChangeReports
 from tocsin.web.api.clients import Clients
+from tocsin.web.api.credentials import CredentialHandlers, SigningKeyHandlers
 from tocsin.web.api.destinations import DestinationHandlers
 from tocsin.web.api.failures import FailureHandlers
 from tocsin.web.api.flows import FlowHandlers
@@ -134,6 +135,8 @@ class Api:
             NamespaceHandlers(service, parser, audit, parts.jobs),
             FlowHandlers(service.flow_rules, parts.rules, audit),
             CalendarHandlers(service.calendars, parts.rules, audit),
+            CredentialHandlers(service.credentials, parts.rules, audit),
+            SigningKeyHandlers(parts.signing_keys),
             MonitorHandlers(monitors),
             self.pings,
             DestinationHandlers(service.destinations, parts.rules, audit),

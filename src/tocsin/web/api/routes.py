@@ -14,6 +14,7 @@ from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.calendars import CalendarHandlers
 from tocsin.web.api.changes import ChangeReports
+from tocsin.web.api.credentials import CredentialHandlers, SigningKeyHandlers
 from tocsin.web.api.destinations import DestinationHandlers
 from tocsin.web.api.failures import FailureHandlers
 from tocsin.web.api.flows import FlowHandlers
@@ -44,6 +45,8 @@ FAMILIES = (
     NamespaceHandlers,
     FlowHandlers,
     CalendarHandlers,
+    CredentialHandlers,
+    SigningKeyHandlers,
     MonitorHandlers,
     PingHandlers,
     DestinationHandlers,

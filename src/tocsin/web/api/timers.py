@@ -35,6 +35,7 @@ from tocsin.web.http.repeated import (
     refuse_key,
 )
 from tocsin.web.http.repeated import HEADER as KEY_HEADER
+from tocsin.web.http.replays import ReplayTimers
 
 #: Response headers of a create that wrote nothing.
 _OUTCOME_HEADERS = {Outcome.EXISTING: UNCHANGED, Outcome.REPLAYED: REPLAYED}
@@ -153,7 +154,7 @@ class TimerHandlers:
             request.answer_headers = [FORWARDED]
 
     @_operation("replayTimers", "/api/v1/timers/replay", Role.WRITE)
-    async def replay(self, request: ApiRequest, sent: wire.ReplayTimers) -> wire.BatchResults:
+    async def replay(self, request: ApiRequest, sent: ReplayTimers) -> wire.BatchResults:
         """Each finished timer that is retained with its payload becomes pending again. Its attempts start over under the
         webhook-id of its latest run, so that a receiver that has done the work recognises the repetition. Everything earlier
         stays in its history. Results are in the order of the ids. A timer that can't be replayed does not affect the

@@ -16,8 +16,8 @@ from tocsin.web.http import constraints as limits
 from tocsin.web.http.administration import RotationSent
 from tocsin.web.http.constraints import AGENT_LIMITS
 from tocsin.web.http.wire import (
+    CallHook,
     Cursor,
-    Hook,
     HookAnswer,
     Instant,
     RequestStruct,
@@ -130,8 +130,8 @@ class SubmitServiceCall(RequestStruct):
         | UnsetType
     ) = UNSET
     flow_key: CallFlowKey | UnsetType = UNSET
-    on_failure: Annotated[Hook | UnsetType, CALL_FAILED] = UNSET
-    on_success: Annotated[Hook | UnsetType, CALL_SUCCEEDED] = UNSET
+    on_failure: Annotated[CallHook | UnsetType, CALL_FAILED] = UNSET
+    on_success: Annotated[CallHook | UnsetType, CALL_SUCCEEDED] = UNSET
 
     @property
     def submission(self) -> Submission:

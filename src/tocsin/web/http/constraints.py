@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET
 
 from tocsin.model.access import EVERY
+from tocsin.model.credential import NAME_CHARS_MAX, name_reason
 from tocsin.model.debounce import COLLECT_MAX
 from tocsin.model.errors import FieldError
 from tocsin.model.flow import FLOW_KEY_CHARS_MAX, flow_key_reason
@@ -196,6 +197,11 @@ FLOW = Constraint(
     {"minLength": 1, "maxLength": FLOW_KEY_CHARS_MAX, "pattern": r"^[\u0021-\u007e]*[\u0021-\u0039\u003b-\u007e]$"},
     (),
     lambda _, key: flow_key_reason(key),
+)
+CREDENTIAL = Constraint(
+    {"minLength": 1, "maxLength": NAME_CHARS_MAX, "pattern": "^[A-Za-z0-9._-]+$"},
+    (),
+    lambda _, name: name_reason(name),
 )
 HEADERS = Constraint(
     {

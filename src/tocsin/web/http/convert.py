@@ -48,6 +48,7 @@ from tocsin.web.http.instants import (
     read,
     read_instant,
 )
+from tocsin.web.http.replays import REPLAYED_MAX, ReplayTimers
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -113,11 +114,11 @@ class RequestParser:
             raise self.refusal(errors, changes)
         return changes
 
-    def replay(self, sent: wire.ReplayTimers, now_us: int) -> Changes:
+    def replay(self, sent: ReplayTimers, now_us: int) -> Changes:
         """The changes with which the timers are replayed; a delay counts from `now_us`."""
         errors = bad_fields(sent, self.rules)
-        if not 1 <= len(sent.ids) <= wire.REPLAYED_MAX:
-            errors.append(FieldError("ids", f"has {len(sent.ids)} entries; send 1 to {wire.REPLAYED_MAX}"))
+        if not 1 <= len(sent.ids) <= REPLAYED_MAX:
+            errors.append(FieldError("ids", f"has {len(sent.ids)} entries; send 1 to {REPLAYED_MAX}"))
         else:
             reasons = ((position, self.rules.timer_id(each)) for position, each in enumerate(sent.ids))
             errors += [FieldError(f"ids[{position}]", reason) for position, reason in reasons if reason]
@@ -188,7 +189,7 @@ class RequestParser:
         return (PayloadTooLarge if too_large and len(errors) == 1 else InvalidInput)(*errors)
 
     def _execute_at(
-        self, sent: wire.CreateTimer | wire.UpdateTimer | wire.ReplayTimers, now_us: int, errors: list[FieldError]
+        self, sent: wire.CreateTimer | wire.UpdateTimer | ReplayTimers, now_us: int, errors: list[FieldError]
     ) -> int | UnsetType:
         """The requested instant, given as an instant or as a delay."""
         rules, found = self.rules, len(errors)
@@ -235,6 +236,7 @@ class RequestParser:
             execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags, body,
             self._expire_after(sent.expire_after, errors), sent.description, self.hooks(sent, errors),
             UNSET if sent.flow_key is UNSET else sent.flow_key or "",
+            credential=UNSET if sent.credential is UNSET else sent.credential or "",
         )  # fmt: skip
 
     def hooks(self, sent: msgspec.Struct, errors: list[FieldError]) -> dict[str, Hook | None] | UnsetType:
@@ -252,7 +254,7 @@ class RequestParser:
             if headers:
                 bad += [*self.rules.headers(headers, "headers"), *header_conflicts(headers)]
             errors += [FieldError(f"{path}.{each.path}", each.reason) for each in bad]
-            found[event] = Hook(hook.url, headers)
+            found[event] = Hook(hook.url, headers, _or(hook.credential, ""))
         return found or UNSET
 
     def _expire_after(self, text: str | UnsetType | None, errors: list[FieldError]) -> int | UnsetType | None:
@@ -337,6 +339,7 @@ def new_timer(
         expire_after_us=None if call.expire_after_us is UNSET else call.expire_after_us,
         description=None if call.description is UNSET else call.description,
         flow_key="" if call.flow_key is UNSET else call.flow_key,
+        credential="" if call.credential is UNSET else call.credential,
         hooks=None if call.hooks is UNSET else NO_HOOKS.changed(call.hooks),
     )
 
@@ -373,6 +376,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
         UNSET if timer.expire_after_us is None else format_duration(timer.expire_after_us),
         UNSET if timer.description is None else timer.description,
         timer.flow_key or UNSET,
+        timer.credential or UNSET,
         UNSET if view.suspended is None else view.suspended,
         UNSET if view.explanation is None else explanation_answer(view.explanation),
     )
@@ -389,7 +393,7 @@ def set_hooks(answer: msgspec.Struct, hooks: Hooks | None) -> None:
         hook: Hook | None = getattr(hooks or NO_HOOKS, event)
         if hook is not None:
             shown = redacted(hook)
-            setattr(answer, name, wire.HookAnswer(shown.url, shown.headers or UNSET))
+            setattr(answer, name, wire.HookAnswer(shown.url, shown.headers or UNSET, shown.credential or UNSET))
 
 
 def history_answer(page: RunPage) -> wire.RunPageAnswer:

@@ -120,7 +120,7 @@ class InboxRequests:
 
     def _wanted(self, sent: ChangeInbox) -> DeadRows:
         errors = bad_fields(sent, self._rules)
-        if (sent.ids is not UNSET) + (sent.namespace is not UNSET) + (sent.all is True) != 1:
+        if sum(each is not UNSET for each in (sent.ids, sent.namespace, sent.all)) != 1 or sent.all is False:
             errors.append(
                 FieldError("ids", "conflicts with the other fields, or all are missing; send ids, namespace or all")
             )

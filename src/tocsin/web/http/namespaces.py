@@ -19,6 +19,7 @@ from tocsin.model.namespace import Answers, Namespace, policy_in_force
 from tocsin.model.quota import Quotas
 from tocsin.model.retry import RetryPolicy
 from tocsin.ports.audit import Actor, AuditLog
+from tocsin.timers.credentials import uses_of_hooks
 from tocsin.timers.service import TimerService
 from tocsin.web.http import administration as wire
 from tocsin.web.http.administration import Rotation, rotation_details
@@ -27,6 +28,8 @@ from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.convert import RequestParser, retry_answer, set_hooks
 from tocsin.web.http.flows import limits_answer, limits_detail, read_limits
 from tocsin.web.http.instants import format_instant, optional_instant, read_duration
+
+NO_CREDENTIAL_YET = "names a credential of a namespace that is only being created; create both, then set the hook"
 
 
 class NamespaceSettings(NamedTuple):
@@ -53,6 +56,9 @@ class NamespaceRequests:
     async def create(self, sent: wire.CreateNamespace, actor: Actor) -> Namespace:
         """Creates a namespace."""
         converted = settings_in(sent, sent.name, self._parser)
+        if uses := uses_of_hooks(converted.hooks):
+            # A new namespace has none.
+            raise InvalidInput(*(FieldError(field, NO_CREDENTIAL_YET) for field, _, _ in uses))
         namespace = await self._service.namespaces.create(
             sent.name,
             num_shards=None if sent.num_shards is UNSET else sent.num_shards,
@@ -74,6 +80,7 @@ class NamespaceRequests:
     async def update(self, sent: wire.UpdateNamespace, actor: Actor) -> tuple[Namespace, bool]:
         """Changes the fields that are sent. The namespace, and whether anything has changed."""
         converted = settings_in(sent, sent.name, self._parser)
+        await self._service.credentials.check(sent.name, uses_of_hooks(converted.hooks))
         namespace, changed = await self._service.namespaces.update(
             sent.name,
             history=None if sent.history is UNSET else sent.history,

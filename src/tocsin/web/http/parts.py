@@ -9,6 +9,7 @@ from typing import Any
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditExport, AuditLog, NoAudit
 from tocsin.ports.clock import Clock
+from tocsin.ports.credentials import PublishedKeys
 from tocsin.ports.inbox import NodeInbox
 from tocsin.ports.records import Records
 from tocsin.statistics.reading import StatisticsReader
@@ -41,7 +42,8 @@ class WebParts:
     `relay` sends requests that need the service agent to the node that runs it; None: there is no other node, or no agent.
     `base_url` is where clients reach the API, if it is known. `seals`: secrets are encrypted before they are stored.
     `notices` are what people should know of a node that is ready. `inbox` None: there is none. `export` gets what requests
-    change of timers, schedules and service calls, if something does."""
+    change of timers, schedules and service calls, if something does. `signing_keys` are those of JWTs for receivers; None:
+    there are none."""
 
     service: TimerService
     rules: InputRules
@@ -60,3 +62,4 @@ class WebParts:
     notices: Callable[[], list[str]] = list
     inbox: NodeInbox | None = None
     export: AuditExport | None = None
+    signing_keys: PublishedKeys | None = None

@@ -184,8 +184,8 @@ class ScheduleName(RequestStruct):
 
 class UpdateSchedule(DefinitionFields[None]):
     """Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round. Null
-    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers`, `description`, `flowKey`, `managedBy`
-    and the hooks, and restores the default of `catchUpWindow` and `retryPolicy`."""
+    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers`, `description`, `flowKey`, `credential`,
+    `managedBy` and the hooks, and restores the default of `catchUpWindow` and `retryPolicy`."""
 
     namespace: NamespaceName
     schedule_id: ScheduleId
@@ -408,6 +408,7 @@ class Schedule(ResponseStruct):
     expire_after: ExpireAfter | UnsetType = UNSET
     description: Annotated[str | UnsetType, about("What the schedule is for.", "Reminds of the invoice")] = UNSET
     flow_key: Annotated[str | UnsetType, about("The flow that limits its attempts.", "customer:17")] = UNSET
+    credential: Annotated[str | UnsetType, about("The credential that its requests have.", "billing-api")] = UNSET
     payload: Annotated[msgspec.Raw | UnsetType, about("Absent if the schedule has a body.")] = UNSET
     body: Annotated[
         RawBodyAnswer | UnsetType, about("The whole body of the callback, instead of the envelope with the payload.")

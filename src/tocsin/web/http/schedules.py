@@ -274,6 +274,7 @@ def schedule_answer(view: ScheduleView) -> wire.Schedule:
         expire_after=_optional_duration(timer.expire_after_us),
         description=_if_any(timer.description),
         flow_key=timer.flow_key or UNSET,
+        credential=timer.credential or UNSET,
         payload=timer.payload if timer.body is None else UNSET,
         body=UNSET if timer.body is None else raw_body_answer(timer.body),
         retry_policy=UNSET if timer.retry is None else retry_answer(timer.retry),

@@ -87,6 +87,14 @@ FlowKey = Annotated[
     ),
     limits.FLOW,
 ]
+CredentialNamed = Annotated[
+    str | None,
+    about(
+        "The namespace's credential that its requests have; it goes to no other origin than the credential's own.",
+        "billing-api",
+    ),
+    limits.CREDENTIAL,
+]
 Cursor = Annotated[str, about("`nextCursor` of the previous page."), limits.CURSOR]
 
 
@@ -157,8 +165,8 @@ class RawBody(RequestStruct):
 Body = Annotated[RawBody, about("The whole body of the callback, instead of the envelope with the payload.")]
 
 
-class Hook(RequestStruct):
-    """Where a notification is sent, signed like a callback."""
+class CallHook(RequestStruct):
+    """Where a notification of a service call is sent, signed like a callback."""
 
     url: Annotated[
         str,
@@ -175,11 +183,21 @@ class Hook(RequestStruct):
     ) = UNSET
 
 
+class Hook(CallHook):
+    """Where a notification is sent, signed like a callback."""
+
+    credential: (
+        Annotated[str, about("The namespace's credential that the notification has.", "alerts-api"), limits.CREDENTIAL]
+        | UnsetType
+    ) = UNSET
+
+
 class HookAnswer(ResponseStruct):
     """Where notifications are sent."""
 
     url: Annotated[str, about("The URL; its secrets are [redacted].", "https://shop.example/hooks/alerts")]
     headers: Annotated[dict[str, str], about("Additional headers; secret values are [redacted].")] | UnsetType = UNSET
+    credential: Annotated[str, about("The credential that the notification has.", "alerts-api")] | UnsetType = UNSET
 
 
 #: What hooks are for.
@@ -208,6 +226,7 @@ class CallbackFields(RequestStruct, Generic[Null], kw_only=True):
     expire_after: ExpireAfter | Null | UnsetType = UNSET
     description: Description | UnsetType = UNSET
     flow_key: FlowKey | UnsetType = UNSET
+    credential: CredentialNamed | UnsetType = UNSET
     on_failure: Annotated[Hook | Null | UnsetType, ON_FAILURE] = UNSET
     on_success: Annotated[Hook | Null | UnsetType, ON_SUCCESS] = UNSET
     on_recovery: Annotated[Hook | Null | UnsetType, ON_RECOVERY] = UNSET
@@ -285,8 +304,8 @@ class TimerHistory(TimerName):
 
 class UpdateTimer(CallbackFields[None]):
     """Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter`, `description`,
-    `flowKey` and the hooks; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one
-    another. Send at most one of `executeAt` and `delay`."""
+    `flowKey`, `credential` and the hooks; a null `retryPolicy` returns to the namespace's policy. `payload` and `body`
+    replace one another. Send at most one of `executeAt` and `delay`."""
 
     namespace: NamespaceName
     timer_id: TimerId | UnsetType = UNSET
@@ -334,45 +353,6 @@ class BatchCreateRaw(RequestStruct):
     """A batch whose items are not decoded yet: each is decoded separately, so that an invalid one fails alone."""
 
     timers: list[msgspec.Raw]
-
-
-#: Timers of one replay, as many as of a batch.
-REPLAYED_MAX = 1_000
-
-
-class ReplayTimers(RequestStruct):
-    """Finished timers to fire again, at once unless `executeAt` or `delay` is given. Send at most one of these."""
-
-    namespace: NamespaceName
-    ids: Annotated[
-        list[str],
-        about("Ids of timers.", ["order-17-reminder"]),
-        limits.Constraint({"minItems": 1, **limits.unique(REPLAYED_MAX, limits.ID.schema).schema}),
-    ]
-    execute_at: ExecuteAt | UnsetType = UNSET
-    delay: Delay | UnsetType = UNSET
-    set_url: (
-        Annotated[
-            str,
-            about(
-                "The http or https URL to call from now on, instead of each timer's own.",
-                "https://shop.example/hooks/reminder",
-            ),
-            limits.CALLBACK_URL,
-        ]
-        | UnsetType
-    ) = UNSET
-    set_headers: (
-        Annotated[
-            dict[str, str] | None,
-            about(
-                "Additional headers of the callback from now on, instead of each timer's own; null: none. The value "
-                "[redacted] keeps the timer's stored value."
-            ),
-            limits.HEADERS,
-        ]
-        | UnsetType
-    ) = UNSET
 
 
 class Attempt(ResponseStruct, rename="camel", omit_defaults=True):
@@ -463,11 +443,13 @@ class Timer(ResponseStruct):
     expire_after: ExpireAfter | UnsetType = UNSET
     description: Annotated[str | UnsetType, about("What the timer is for.", "Reminds of the invoice")] = UNSET
     flow_key: Annotated[str | UnsetType, about("The flow that limits its attempts.", "customer:17")] = UNSET
+    credential: Annotated[str | UnsetType, about("The credential that its requests have.", "billing-api")] = UNSET
     suspended: Annotated[
         str | UnsetType,
         about(
             "Why the pending timer is suspended: `egress` (this server does not call its address), `secret` (one can't be "
-            "decrypted), `namespace:…`, `destination:…`, `flow:…` (paused, or too many wait), `bad_record: …`; else absent.",
+            "decrypted), `namespace:…`, `destination:…`, `flow:…` (paused, or too many wait), `credential:…` (it can't be "
+            "sent now), `bad_record: …`; else absent.",
             "egress",
         ),
     ] = UNSET

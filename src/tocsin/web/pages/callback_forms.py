@@ -52,6 +52,7 @@ HOOK_LABELS = {
 LABELS = {
     "description": "Description",
     "flowKey": "Flow",
+    "credential": "Credential",
     "tags": "Tags",
     "expireAfter": "Expires after",
     "payload": "Payload",
@@ -75,6 +76,7 @@ class CallbackForm(RequestForm):
     expire_after: str = ""
     description: str = ""
     flow_key: str = ""
+    credential: str = ""
     on_failure: str = ""
     on_success: str = ""
     on_recovery: str = ""
@@ -115,6 +117,7 @@ class CallbackForm(RequestForm):
             "expire_after": "" if timer.expire_after_us is None else format_duration(timer.expire_after_us),
             "description": timer.description or "",
             "flow_key": timer.flow_key,
+            "credential": timer.credential,
             **{f"on_{event}": hook.url for event, hook in hooks.items()},
             "hooks": msgspec.json.encode(hooks).decode(),
             "retry": "namespace" if timer.retry is None else "none" if single else "custom",
@@ -131,7 +134,8 @@ class CallbackForm(RequestForm):
             "id": f"{self.id or 'None'} in {self.namespace}",
             "payload": payload or ("A raw body" if self.raw else "None"),
             "headers": f"{words['headers']}; {self.timeout} s to respond",
-            "details": " · ".join(filter(None, [self.description, self.tags, self.flow_key])) or "None",
+            "details": " · ".join(filter(None, [self.description, self.tags, self.flow_key, self.credential]))
+            or "None",
             "hooks": hook_words(self, self.events),
             "expiry": f"{duration_words(self.expire_after)} after its time" if self.expire_after else "Never",
         }
@@ -187,6 +191,8 @@ class CallbackForm(RequestForm):
             body["description"] = self.description
         if self.flow_key:
             body["flowKey"] = self.flow_key
+        if self.credential:
+            body["credential"] = self.credential
         if tags := split_tags(self.tags):
             body["tags"] = tags
         return body | self._hooks(errors)
@@ -235,6 +241,7 @@ def with_empty_callback(body: Body, events: Sequence[Event]) -> Body:
         "expireAfter": None,
         "description": None,
         "flowKey": None,
+        "credential": None,
         "tags": [],
         **{field_of(event): None for event in events},
     }
@@ -254,7 +261,8 @@ def callback_flags(body: Mapping[str, Any]) -> list[str]:
     if body.get("expireAfter") is not None:
         parts += flags(body, {"expireAfter": "--expire-after"})
     # An empty one removes it.
-    parts += flags(body, {"description": "--description", "flowKey": "--flow-key"}, lambda text: text or "")
+    removable = {"description": "--description", "flowKey": "--flow-key", "credential": "--credential"}
+    parts += flags(body, removable, lambda text: text or "")
     return parts + hook_flags(body) + policy_flags(body.get("retryPolicy") or {})
 
 

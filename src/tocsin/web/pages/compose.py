@@ -34,6 +34,7 @@ from tocsin.web.pages.calls.labels import TenantLabels
 from tocsin.web.pages.calls.listing import CallList
 from tocsin.web.pages.calls.submitting import CallSubmission
 from tocsin.web.pages.counts import Counts
+from tocsin.web.pages.credentials import CredentialsPage
 from tocsin.web.pages.destinations import DestinationsPage
 from tocsin.web.pages.failures.calls import CallFailurePages
 from tocsin.web.pages.failures.failures import FailurePages
@@ -153,6 +154,7 @@ def compose(
         DestinationsPage(site),
         FlowsPage(site),
         CalendarsPage(site),
+        CredentialsPage(site),
         # Before the pages, whose patterns match any path under /monitors.
         MonitorEditing(site, monitors, monitor_pages),
         monitor_pages,

@@ -104,6 +104,8 @@ _WAITS = {
     WaitsFor.OWNER: "for a node that owns its shard",
     WaitsFor.CREATE: "to be created again",
     WaitsFor.EGRESS: "for egress.allow",
+    WaitsFor.CREDENTIAL: "for its credential",
+    WaitsFor.SECRET: "for the key of a secret",
 }
 
 

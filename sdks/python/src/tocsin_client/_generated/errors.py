@@ -40,6 +40,14 @@ class FlowNotFound(NotFound):
     """FLOW_NOT_FOUND: The namespace has no rule of flows with exactly this match."""
 
 
+class CredentialNotFound(NotFound):
+    """CREDENTIAL_NOT_FOUND: The namespace has no credential of this name."""
+
+
+class NotAnIssuer(NotFound):
+    """NOT_AN_ISSUER: This server signs no JWTs for receivers."""
+
+
 class CalendarNotFound(NotFound):
     """CALENDAR_NOT_FOUND: The namespace has no calendar of this name."""
 
@@ -131,6 +139,10 @@ class TooManyFlows(Conflict):
 
 class TooManyCalendars(Conflict):
     """TOO_MANY_CALENDARS: The maximum number of calendars exists in the namespace. Nothing was written."""
+
+
+class TooManyCredentials(Conflict):
+    """TOO_MANY_CREDENTIALS: The maximum number of credentials exists in the namespace. Nothing was written."""
 
 
 class CalendarInUse(Conflict):
@@ -259,6 +271,8 @@ CODES: dict[str, type[ApiError]] = {
     "TIMER_NOT_FOUND": TimerNotFound,
     "NAMESPACE_NOT_FOUND": NamespaceNotFound,
     "FLOW_NOT_FOUND": FlowNotFound,
+    "CREDENTIAL_NOT_FOUND": CredentialNotFound,
+    "NOT_AN_ISSUER": NotAnIssuer,
     "CALENDAR_NOT_FOUND": CalendarNotFound,
     "MONITOR_NOT_FOUND": MonitorNotFound,
     "SERVICE_CALL_NOT_FOUND": ServiceCallNotFound,
@@ -281,6 +295,7 @@ CODES: dict[str, type[ApiError]] = {
     "TOO_MANY_KEYS": TooManyKeys,
     "TOO_MANY_FLOWS": TooManyFlows,
     "TOO_MANY_CALENDARS": TooManyCalendars,
+    "TOO_MANY_CREDENTIALS": TooManyCredentials,
     "CALENDAR_IN_USE": CalendarInUse,
     "JOB_NOT_FOUND": JobNotFound,
     "JOB_RUNNING": JobRunning,
@@ -321,6 +336,7 @@ __all__ = [
     "CollectionFull",
     "CommandFailed",
     "CommandUnanswered",
+    "CredentialNotFound",
     "FlowNotFound",
     "HeadersTooLarge",
     "IdempotencyConflict",
@@ -339,6 +355,7 @@ __all__ = [
     "NamespaceNotEmpty",
     "NamespaceNotFound",
     "NoRoomForBody",
+    "NotAnIssuer",
     "NotReady",
     "PayloadTooLarge",
     "QuotaExceeded",
@@ -359,6 +376,7 @@ __all__ = [
     "TimerNotReplayable",
     "TimerPending",
     "TooManyCalendars",
+    "TooManyCredentials",
     "TooManyFailures",
     "TooManyFlows",
     "TooManyKeys",

@@ -41,6 +41,8 @@ AuditAction: TypeAlias = Literal[
     "flow_deleted",
     "calendar_changed",
     "calendar_deleted",
+    "credential_changed",
+    "credential_deleted",
     "monitor_changed",
     "monitor_paused",
     "monitor_resumed",
@@ -74,6 +76,12 @@ CallbackMethod: TypeAlias = Literal["POST", "GET", "PUT", "PATCH", "DELETE", "HE
 
 #: What becomes of instants that pass while a schedule cannot fire.
 CatchUp: TypeAlias = Literal["latest", "all", "none"]
+
+#: Where a token endpoint gets the client's secret.
+ClientAuth: TypeAlias = Literal["basic", "post"]
+
+#: How a request identifies itself.
+CredentialType: TypeAlias = Literal["basic", "bearer", "oauth2ClientCredentials", "jwt", "mtls"]
 
 #: Why an instant doesn't fire: its date is of a calendar of `skip`, or of none of `only`; it was skipped by hand
 #: (once); or a calendar is missing, so that nobody knows.
@@ -180,7 +188,8 @@ TimerStatus: TypeAlias = Literal["pending", "completed", "failed", "canceled", "
 #: a paused flow: that it is resumed. `response`: that of the receiver. `write`: that results or changes are stored.
 #: `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its shard. `create`: that a
 #: client creates it again. `egress`: that the settings permit its address, or its URL leads elsewhere. `secret`: the
-#: key under which one of its secrets is encrypted.
+#: key under which one of its secrets is encrypted. `credential`: that its credential can be sent: it has a token,
+#: exists, and may go to the URL.
 TimerWaitsFor: TypeAlias = Literal[
     "instant",
     "destination",
@@ -195,6 +204,7 @@ TimerWaitsFor: TypeAlias = Literal[
     "create",
     "egress",
     "secret",
+    "credential",
 ]
 
 #: What a service call waits for: its due time, or a retry.
@@ -255,6 +265,8 @@ class CreateTimer:
     #: The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace matches
     #: it.
     flow_key: str | None | Unset = UNSET
+    #: The namespace's credential that its requests have; it goes to no other origin than the credential's own.
+    credential: str | None | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -303,6 +315,8 @@ class CreateTimer:
             sent["description"] = self.description
         if self.flow_key is not UNSET:
             sent["flowKey"] = self.flow_key
+        if self.credential is not UNSET:
+            sent["credential"] = self.credential
         if self.on_failure is not UNSET:
             sent["onFailure"] = object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -385,6 +399,8 @@ class Hook:
     url: str
     #: Additional headers of the notification. The value [redacted] keeps the stored value.
     headers: Mapping[str, str] | Unset = UNSET
+    #: The namespace's credential that the notification has.
+    credential: str | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -393,6 +409,8 @@ class Hook:
         }
         if self.headers is not UNSET:
             sent["headers"] = map_json("headers", self.headers)
+        if self.credential is not UNSET:
+            sent["credential"] = self.credential
         return sent
 
 
@@ -443,8 +461,8 @@ class TimerHistory:
 @dataclass(kw_only=True, slots=True)
 class UpdateTimer:
     """Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter`, `description`,
-    `flowKey` and the hooks; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one
-    another. Send at most one of `executeAt` and `delay`."""
+    `flowKey`, `credential` and the hooks; a null `retryPolicy` returns to the namespace's policy. `payload` and `body`
+    replace one another. Send at most one of `executeAt` and `delay`."""
 
     #: The namespace's name.
     namespace: str
@@ -479,6 +497,8 @@ class UpdateTimer:
     #: The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace matches
     #: it.
     flow_key: str | None | Unset = UNSET
+    #: The namespace's credential that its requests have; it goes to no other origin than the credential's own.
+    credential: str | None | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -522,6 +542,8 @@ class UpdateTimer:
             sent["description"] = self.description
         if self.flow_key is not UNSET:
             sent["flowKey"] = self.flow_key
+        if self.credential is not UNSET:
+            sent["credential"] = self.credential
         if self.on_failure is not UNSET:
             sent["onFailure"] = None if self.on_failure is None else object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -680,6 +702,8 @@ class CreateSchedule:
     #: The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace matches
     #: it.
     flow_key: str | None | Unset = UNSET
+    #: The namespace's credential that its requests have; it goes to no other origin than the credential's own.
+    credential: str | None | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -761,6 +785,8 @@ class CreateSchedule:
             sent["description"] = self.description
         if self.flow_key is not UNSET:
             sent["flowKey"] = self.flow_key
+        if self.credential is not UNSET:
+            sent["credential"] = self.credential
         if self.on_failure is not UNSET:
             sent["onFailure"] = object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -824,7 +850,7 @@ class ScheduleName:
 class UpdateSchedule:
     """Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round. Null
     removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers`, `description`, `flowKey`,
-    `managedBy` and the hooks, and restores the default of `catchUpWindow` and `retryPolicy`."""
+    `credential`, `managedBy` and the hooks, and restores the default of `catchUpWindow` and `retryPolicy`."""
 
     #: The namespace's name.
     namespace: str
@@ -859,6 +885,8 @@ class UpdateSchedule:
     #: The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace matches
     #: it.
     flow_key: str | None | Unset = UNSET
+    #: The namespace's credential that its requests have; it goes to no other origin than the credential's own.
+    credential: str | None | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -939,6 +967,8 @@ class UpdateSchedule:
             sent["description"] = self.description
         if self.flow_key is not UNSET:
             sent["flowKey"] = self.flow_key
+        if self.credential is not UNSET:
+            sent["credential"] = self.credential
         if self.on_failure is not UNSET:
             sent["onFailure"] = None if self.on_failure is None else object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -2087,6 +2117,188 @@ class DeleteCalendar:
 
 
 @dataclass(kw_only=True, slots=True)
+class PutCredential:
+    """A credential with all that it has. A secret that is left out keeps its stored value, unless `hosts`, `tokenUrl`
+    or `ca` would have it sent elsewhere; it is never returned. Without `managedBy` the credential keeps it; null
+    removes it."""
+
+    #: How a request identifies itself.
+    type: CredentialType
+    #: The namespace's name.
+    namespace: str
+    #: The credential's name, unique in its namespace.
+    name: str
+    #: Where it may be sent, and nowhere else: `host` or `host:port` for HTTPS, `http://host:port` for plain HTTP. Without
+    #: any, only this machine's own addresses.
+    hosts: Sequence[str] | Unset = UNSET
+    #: Of basic: the user's name.
+    username: str | Unset = UNSET
+    #: Of oauth2ClientCredentials: the token endpoint.
+    token_url: str | Unset = UNSET
+    #: Of oauth2ClientCredentials: the client's id.
+    client_id: str | Unset = UNSET
+    #: Of oauth2ClientCredentials: whether the token endpoint gets the client's secret in the header Authorization
+    #: (`basic`, the default) or in the body (`post`).
+    client_authentication: ClientAuth | Unset = UNSET
+    #: Of oauth2ClientCredentials: the scopes to ask for, with spaces between.
+    scope: str | Unset = UNSET
+    #: Of jwt: its `aud`. Of oauth2ClientCredentials: the parameter `audience`.
+    audience: str | Unset = UNSET
+    #: Of jwt: how long each is valid, 1m to 1h. Default 10m.
+    lifetime: str | Unset = UNSET
+    #: Of mtls: the client's certificate in PEM, followed by those that lead to its authority.
+    certificate: str | Unset = UNSET
+    #: Certificates in PEM of the authorities that are trusted for its hosts, instead of those that the system trusts.
+    ca: str | Unset = UNSET
+    #: What it is for, in one line; shown in lists.
+    description: str | Unset = UNSET
+    #: Of basic: the password.
+    password: str | Unset = UNSET
+    #: Of bearer: the token.
+    token: str | Unset = UNSET
+    #: Of oauth2ClientCredentials: the client's secret.
+    client_secret: str | Unset = UNSET
+    #: Of mtls: the certificate's private key in PEM, without a password.
+    private_key: str | Unset = UNSET
+    #: The declaration that it comes from, such as the name of a repository.
+    managed_by: str | None | Unset = UNSET
+    #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+    expected_version: int | Unset = UNSET
+    #: Writes nothing: the response shows what would be written. Default false.
+    dry_run: bool | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "type": self.type,
+            "namespace": self.namespace,
+            "name": self.name,
+        }
+        if self.hosts is not UNSET:
+            sent["hosts"] = list_json("hosts", self.hosts)
+        if self.username is not UNSET:
+            sent["username"] = self.username
+        if self.token_url is not UNSET:
+            sent["tokenUrl"] = self.token_url
+        if self.client_id is not UNSET:
+            sent["clientId"] = self.client_id
+        if self.client_authentication is not UNSET:
+            sent["clientAuthentication"] = self.client_authentication
+        if self.scope is not UNSET:
+            sent["scope"] = self.scope
+        if self.audience is not UNSET:
+            sent["audience"] = self.audience
+        if self.lifetime is not UNSET:
+            sent["lifetime"] = self.lifetime
+        if self.certificate is not UNSET:
+            sent["certificate"] = self.certificate
+        if self.ca is not UNSET:
+            sent["ca"] = self.ca
+        if self.description is not UNSET:
+            sent["description"] = self.description
+        if self.password is not UNSET:
+            sent["password"] = self.password
+        if self.token is not UNSET:
+            sent["token"] = self.token
+        if self.client_secret is not UNSET:
+            sent["clientSecret"] = self.client_secret
+        if self.private_key is not UNSET:
+            sent["privateKey"] = self.private_key
+        if self.managed_by is not UNSET:
+            sent["managedBy"] = self.managed_by
+        if self.expected_version is not UNSET:
+            sent["expectedVersion"] = self.expected_version
+        if self.dry_run is not UNSET:
+            sent["dryRun"] = self.dry_run
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class CredentialId:
+    """Names a credential."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The credential's name, unique in its namespace.
+    name: str
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "name": self.name,
+        }
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class ListCredentials:
+    """The namespace whose credentials are wanted."""
+
+    #: The namespace's name.
+    namespace: str
+    #: Maximum number of credentials on the page. Default 100.
+    limit: int | Unset = UNSET
+    #: `nextCursor` of the previous page.
+    cursor: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+        }
+        if self.limit is not UNSET:
+            sent["limit"] = self.limit
+        if self.cursor is not UNSET:
+            sent["cursor"] = self.cursor
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class TestCredential:
+    """A credential to try."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The credential's name, unique in its namespace.
+    name: str
+    #: A URL to which it may go. HEAD is sent there with it.
+    url: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "name": self.name,
+        }
+        if self.url is not UNSET:
+            sent["url"] = self.url
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class DeleteCredential:
+    """A credential to delete."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The credential's name, unique in its namespace.
+    name: str
+    #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+    expected_version: int | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "name": self.name,
+        }
+        if self.expected_version is not UNSET:
+            sent["expectedVersion"] = self.expected_version
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
 class PutMonitor:
     """A monitor with all its fields; send exactly one of `cron`, `every` and `schedule`. Without `managedBy` an
     existing monitor keeps it."""
@@ -2517,9 +2729,9 @@ class SubmitServiceCall:
     #: the agent's namespace (`agent.flow_namespace`) matches it.
     flow_key: str | Unset = UNSET
     #: Who is notified when it has failed.
-    on_failure: Hook | Mapping[str, Any] | Unset = UNSET
+    on_failure: CallHook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when it has succeeded.
-    on_success: Hook | Mapping[str, Any] | Unset = UNSET
+    on_success: CallHook | Mapping[str, Any] | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -2540,9 +2752,9 @@ class SubmitServiceCall:
         if self.flow_key is not UNSET:
             sent["flowKey"] = self.flow_key
         if self.on_failure is not UNSET:
-            sent["onFailure"] = object_json("on_failure", self.on_failure, Hook)
+            sent["onFailure"] = object_json("on_failure", self.on_failure, CallHook)
         if self.on_success is not UNSET:
-            sent["onSuccess"] = object_json("on_success", self.on_success, Hook)
+            sent["onSuccess"] = object_json("on_success", self.on_success, CallHook)
         return sent
 
 
@@ -2576,6 +2788,25 @@ class RequestSpec:
             sent["retryPolicy"] = (
                 None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
             )
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class CallHook:
+    """Where a notification of a service call is sent, signed like a callback."""
+
+    #: The http or https URL, or `nats://subject`, to notify.
+    url: str
+    #: Additional headers of the notification. The value [redacted] keeps the stored value.
+    headers: Mapping[str, str] | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "url": self.url,
+        }
+        if self.headers is not UNSET:
+            sent["headers"] = map_json("headers", self.headers)
         return sent
 
 
@@ -2658,8 +2889,11 @@ class Timer:
     description: str | None = None
     #: The flow that limits its attempts.
     flow_key: str | None = None
+    #: The credential that its requests have.
+    credential: str | None = None
     #: Why the pending timer is suspended: `egress` (this server does not call its address), `secret` (one can't be
-    #: decrypted), `namespace:…`, `destination:…`, `flow:…` (paused, or too many wait), `bad_record: …`; else absent.
+    #: decrypted), `namespace:…`, `destination:…`, `flow:…` (paused, or too many wait), `credential:…` (it can't be sent
+    #: now), `bad_record: …`; else absent.
     suspended: str | None = None
     #: What the due timer does now, or waits for; only in a list that asks for it.
     explanation: Explanation | None = None
@@ -2702,6 +2936,7 @@ class Timer:
             expire_after=source.get("expireAfter"),
             description=source.get("description"),
             flow_key=source.get("flowKey"),
+            credential=source.get("credential"),
             suspended=source.get("suspended"),
             explanation=None if source.get("explanation") is None else Explanation.from_json(source["explanation"]),
             on_failure=None if source.get("onFailure") is None else HookAnswer.from_json(source["onFailure"]),
@@ -2833,6 +3068,8 @@ class HookAnswer:
     url: str
     #: Additional headers; secret values are [redacted].
     headers: dict[str, str] | None = None
+    #: The credential that the notification has.
+    credential: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> HookAnswer:
@@ -2840,6 +3077,7 @@ class HookAnswer:
         return cls(
             url=source["url"],
             headers=source.get("headers"),
+            credential=source.get("credential"),
         )
 
 
@@ -3092,6 +3330,8 @@ class Schedule:
     description: str | None = None
     #: The flow that limits its attempts.
     flow_key: str | None = None
+    #: The credential that its requests have.
+    credential: str | None = None
     #: Absent if the schedule has a body.
     payload: Any = None
     #: The whole body of the callback, instead of the envelope with the payload.
@@ -3168,6 +3408,7 @@ class Schedule:
             expire_after=source.get("expireAfter"),
             description=source.get("description"),
             flow_key=source.get("flowKey"),
+            credential=source.get("credential"),
             payload=source.get("payload"),
             body=None if source.get("body") is None else RawBodyAnswer.from_json(source["body"]),
             retry_policy=None
@@ -4113,6 +4354,204 @@ class CalendarSummary:
             last_date=source.get("lastDate"),
             description=source.get("description"),
             managed_by=source.get("managedBy"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class Credential:
+    """A credential without its secret."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The credential's name, unique in its namespace.
+    name: str
+    #: How a request identifies itself.
+    type: CredentialType | str
+    #: Where it may be sent, and nowhere else: `host` or `host:port` for HTTPS, `http://host:port` for plain HTTP. Without
+    #: any, only this machine's own addresses.
+    hosts: list[str]
+    #: 1, and one more with each change.
+    version: int
+    #: An RFC 3339 instant with a time zone.
+    created_at: datetime
+    #: An RFC 3339 instant with a time zone.
+    updated_at: datetime
+    #: Of basic: the user's name.
+    username: str | None = None
+    #: Of oauth2ClientCredentials: the token endpoint.
+    token_url: str | None = None
+    #: Of oauth2ClientCredentials: the client's id.
+    client_id: str | None = None
+    #: Of oauth2ClientCredentials: whether the token endpoint gets the client's secret in the header Authorization
+    #: (`basic`, the default) or in the body (`post`).
+    client_authentication: ClientAuth | str | None = None
+    #: Of oauth2ClientCredentials: the scopes to ask for, with spaces between.
+    scope: str | None = None
+    #: Of jwt: its `aud`. Of oauth2ClientCredentials: the parameter `audience`.
+    audience: str | None = None
+    #: Of jwt: how long each is valid, 1m to 1h. Default 10m.
+    lifetime: str | None = None
+    #: Of mtls: the client's certificate in PEM, followed by those that lead to its authority.
+    certificate: str | None = None
+    #: Certificates in PEM of the authorities that are trusted for its hosts, instead of those that the system trusts.
+    ca: str | None = None
+    #: What it is for, in one line; shown in lists.
+    description: str | None = None
+    #: The declaration that it comes from, such as the name of a repository.
+    managed_by: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Credential:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            namespace=source["namespace"],
+            name=source["name"],
+            type=source["type"],
+            hosts=source["hosts"],
+            version=source["version"],
+            created_at=parse_instant(source["createdAt"]),
+            updated_at=parse_instant(source["updatedAt"]),
+            username=source.get("username"),
+            token_url=source.get("tokenUrl"),
+            client_id=source.get("clientId"),
+            client_authentication=source.get("clientAuthentication"),
+            scope=source.get("scope"),
+            audience=source.get("audience"),
+            lifetime=source.get("lifetime"),
+            certificate=source.get("certificate"),
+            ca=source.get("ca"),
+            description=source.get("description"),
+            managed_by=source.get("managedBy"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class CredentialPage:
+    """A page of credentials, by name. A page without `nextCursor` is the last."""
+
+    credentials: list[Credential]
+    #: `nextCursor` of the previous page.
+    next_cursor: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> CredentialPage:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            credentials=[Credential.from_json(each) for each in source["credentials"]],
+            next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class TestedCredential:
+    """What became of the test of a credential."""
+
+    #: Whether all steps succeeded.
+    ok: bool
+    #: What was tried, up to the first step without which there is no other.
+    steps: list[TestStep]
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> TestedCredential:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            ok=source["ok"],
+            steps=[TestStep.from_json(each) for each in source["steps"]],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class TestStep:
+    """A step of a test."""
+
+    #: What was tried: secret, token, connection or request.
+    what: str
+    #: Where, or of which credential.
+    target: str
+    #: Whether it succeeded.
+    ok: bool
+    #: What happened.
+    detail: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> TestStep:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            what=source["what"],
+            target=source["target"],
+            ok=source["ok"],
+            detail=source["detail"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class SigningKeySet:
+    """A JWK set (RFC 7517)."""
+
+    keys: list[SigningKey]
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> SigningKeySet:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            keys=[SigningKey.from_json(each) for each in source["keys"]],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class SigningKey:
+    """A public key (RFC 7517)."""
+
+    #: The kind of key.
+    kty: str
+    #: The curve.
+    crv: str
+    #: The public point's x.
+    x: str
+    #: The public point's y.
+    y: str
+    #: The key's id, which is in the header of each JWT.
+    kid: str
+    #: What it is for: signatures.
+    use: str
+    #: The algorithm.
+    alg: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> SigningKey:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            kty=source["kty"],
+            crv=source["crv"],
+            x=source["x"],
+            y=source["y"],
+            kid=source["kid"],
+            use=source["use"],
+            alg=source["alg"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class OpenIdConfiguration:
+    """What receivers need to know of the issuer (OpenID Connect Discovery 1.0). Nobody signs in here."""
+
+    #: The `iss` of each JWT: the setting `public_url`.
+    issuer: str
+    #: Where its keys are.
+    jwks_uri: str
+    response_types_supported: list[str]
+    subject_types_supported: list[str]
+    id_token_signing_alg_values_supported: list[str]
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> OpenIdConfiguration:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            issuer=source["issuer"],
+            jwks_uri=source["jwks_uri"],
+            response_types_supported=source["response_types_supported"],
+            subject_types_supported=source["subject_types_supported"],
+            id_token_signing_alg_values_supported=source["id_token_signing_alg_values_supported"],
         )
 
 

@@ -56,6 +56,7 @@ class Timers(Part):
         expire_after: Duration | Unset = UNSET,
         description: str | Unset = UNSET,
         flow_key: str | Unset = UNSET,
+        credential: str | Unset = UNSET,
         on_failure: Hook | Mapping[str, Any] | Unset = UNSET,
         on_success: Hook | Mapping[str, Any] | Unset = UNSET,
         on_recovery: Hook | Mapping[str, Any] | Unset = UNSET,
@@ -90,6 +91,7 @@ class Timers(Part):
             expire_after=expire_after,
             description=description,
             flow_key=flow_key,
+            credential=credential,
             on_failure=on_failure,
             on_success=on_success,
             on_recovery=on_recovery,
@@ -123,12 +125,13 @@ class Timers(Part):
         expire_after: Duration | None | Unset = UNSET,
         description: str | None | Unset = UNSET,
         flow_key: str | None | Unset = UNSET,
+        credential: str | None | Unset = UNSET,
         on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_success: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_recovery: Hook | Mapping[str, Any] | None | Unset = UNSET,
     ) -> Timer:
         """Changes the given fields of a pending timer; None removes `headers`, `retry_policy`, `expire_after`,
-        `description`, `flow_key` and the hooks. TimerNotPending: it has finished."""
+        `description`, `flow_key`, `credential` and the hooks. TimerNotPending: it has finished."""
         change = UpdateTimer(
             namespace=namespace,
             timer_id=timer_id,
@@ -145,6 +148,7 @@ class Timers(Part):
             expire_after=expire_after,
             description=description,
             flow_key=flow_key,
+            credential=credential,
             on_failure=on_failure,
             on_success=on_success,
             on_recovery=on_recovery,

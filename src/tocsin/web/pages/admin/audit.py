@@ -35,6 +35,8 @@ ACTIONS = {
     AuditAction.FLOW_DELETED: "Deleted a flow of",
     AuditAction.CALENDAR_CHANGED: "Changed a calendar of",
     AuditAction.CALENDAR_DELETED: "Deleted a calendar of",
+    AuditAction.CREDENTIAL_CHANGED: "Changed a credential of",
+    AuditAction.CREDENTIAL_DELETED: "Deleted a credential of",
     AuditAction.MONITOR_CHANGED: "Changed a monitor of",
     AuditAction.MONITOR_PAUSED: "Paused a monitor of",
     AuditAction.MONITOR_RESUMED: "Resumed a monitor of",

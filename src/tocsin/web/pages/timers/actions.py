@@ -10,6 +10,7 @@ from tocsin.model.instants import parse_duration
 from tocsin.web.http import wire
 from tocsin.web.http.errors import problem_kind
 from tocsin.web.http.instants import format_instant, parse_instant
+from tocsin.web.http.replays import ReplayTimers
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.forms import due, passed
 from tocsin.web.pages.presentation import sentence, timer_path, with_query
@@ -79,7 +80,7 @@ class TimerActions(Part):
                 execute_at = due("at", "", form.get("at"), form.get("zone_minutes"))["executeAt"]
             elif form.get("instant") and not passed(parse_instant(form.get("instant")), context.now_us):
                 execute_at = form.get("instant")
-            wanted = wire.ReplayTimers(namespace, [timer_id], execute_at or UNSET, set_url=form.get("url") or UNSET)
+            wanted = ReplayTimers(namespace, [timer_id], execute_at or UNSET, set_url=form.get("url") or UNSET)
             changes = self._parser.replay(wanted, context.now_us)
             (outcome,) = await self._service.replay(namespace, [timer_id], changes)
             if isinstance(outcome, TocsinError):

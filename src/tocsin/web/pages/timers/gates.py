@@ -39,6 +39,7 @@ _CLOSED = {
     WaitsFor.DESTINATION: _DESTINATION,
     WaitsFor.EGRESS: _DESTINATION,
     WaitsFor.SECRET: _ATTEMPT,
+    WaitsFor.CREDENTIAL: _DESTINATION,
     WaitsFor.NODE: _SLOT,
     WaitsFor.RESPONSE: _ATTEMPT,
     WaitsFor.WRITE: _ATTEMPT,
@@ -50,10 +51,13 @@ _CLOSED_NAMES = {
     WaitsFor.CLOCK: "The node’s clock is wrong",
     WaitsFor.DESTINATION: "The destination is full",
     WaitsFor.EGRESS: "Its address is not allowed",
+    WaitsFor.CREDENTIAL: "Its credential can’t be sent",
+    WaitsFor.SECRET: "One of its secrets can’t be decrypted",
     WaitsFor.NODE: "All slots of the node are in use",
     WaitsFor.RESPONSE: "Waiting for the response",
     WaitsFor.WRITE: "The result is being stored",
 }
+_SUSPENDED = frozenset({WaitsFor.EGRESS, WaitsFor.CREDENTIAL, WaitsFor.SECRET})
 _SHOWN = frozenset({TimerState.WAITING, TimerState.FIRING, TimerState.WRITING, TimerState.PAUSED, TimerState.BLOCKED})
 
 
@@ -61,7 +65,7 @@ def gates(view: TimerView, why: Explanation, attempts_max: int, now_us: int) -> 
     """The chain for a timer that is due or can't become due; empty for one that has only to wait for its instant, has
     finished, or about which nothing is known."""
     due = view.next_attempt_at is not None and view.next_attempt_at <= now_us
-    if why.waits_for not in _CLOSED or not (due or why.state in _SHOWN or why.waits_for is WaitsFor.EGRESS):
+    if why.waits_for not in _CLOSED or not (due or why.state in _SHOWN or why.waits_for in _SUSPENDED):
         return []
     timer = view.timer
     paused = why.state is TimerState.PAUSED

@@ -58,6 +58,12 @@ public record AuditAction(String value) implements OpenEnum {
     /** calendar_deleted. */
     public static final AuditAction CALENDAR_DELETED = new AuditAction("calendar_deleted");
 
+    /** credential_changed. */
+    public static final AuditAction CREDENTIAL_CHANGED = new AuditAction("credential_changed");
+
+    /** credential_deleted. */
+    public static final AuditAction CREDENTIAL_DELETED = new AuditAction("credential_deleted");
+
     /** monitor_changed. */
     public static final AuditAction MONITOR_CHANGED = new AuditAction("monitor_changed");
 

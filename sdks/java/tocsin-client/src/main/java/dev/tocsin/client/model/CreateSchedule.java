@@ -37,6 +37,8 @@ import java.util.Map;
  * @param description What it is for, in one line; shown in lists and never sent to the callback.
  * @param flowKey The flow that limits how many of its attempts begin and are in flight at once, if a rule of the
  * namespace matches it.
+ * @param credential The namespace's credential that its requests have; it goes to no other origin than the credential's
+ * own.
  * @param onFailure Who is notified when it has failed, or expired.
  * @param onSuccess Who is notified when it has succeeded.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -81,6 +83,7 @@ public record CreateSchedule(
         Field<Duration> expireAfter,
         Field<String> description,
         Field<String> flowKey,
+        Field<String> credential,
         Field<Hook> onFailure,
         Field<Hook> onSuccess,
         Field<Hook> onRecovery,
@@ -115,6 +118,7 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -185,6 +189,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -241,6 +246,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -299,6 +305,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -355,6 +362,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -413,6 +421,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -469,6 +478,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -525,6 +535,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -581,6 +592,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -637,6 +649,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -693,6 +706,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -749,6 +763,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -807,6 +822,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -863,6 +879,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -921,6 +938,66 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * The namespace's credential that its requests have; it goes to no other origin than the credential's
+     * own.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule credential(String value) {
+        return credential(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param credential The namespace's credential that its requests have; it goes to no other origin than the credential's
+     * own.
+     * @return a copy with it
+     */
+    public CreateSchedule credential(Field<String> credential) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                managedBy,
+                paused,
+                expectedVersion,
+                dryRun,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -977,6 +1054,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1033,6 +1111,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1091,6 +1170,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1149,6 +1229,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1205,6 +1286,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1261,6 +1343,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1317,6 +1400,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1373,6 +1457,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1429,6 +1514,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1485,6 +1571,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1543,6 +1630,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1601,6 +1689,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1657,6 +1746,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1713,6 +1803,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1769,6 +1860,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1825,6 +1917,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1885,6 +1978,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1941,6 +2035,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1997,6 +2092,7 @@ public record CreateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -2042,6 +2138,7 @@ public record CreateSchedule(
         expireAfter.putInto(sent, "expireAfter", Values::toJson);
         description.putInto(sent, "description", Json::of);
         flowKey.putInto(sent, "flowKey", Json::of);
+        credential.putInto(sent, "credential", Json::of);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);

@@ -44,6 +44,8 @@ import java.util.Map;
  * @param description What it is for, in one line; shown in lists and never sent to the callback.
  * @param flowKey The flow that limits how many of its attempts begin and are in flight at once, if a rule of the
  * namespace matches it.
+ * @param credential The namespace's credential that its requests have; it goes to no other origin than the credential's
+ * own.
  * @param onFailure Who is notified when it has failed, or expired.
  * @param onSuccess Who is notified when it has succeeded.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -69,6 +71,7 @@ public record CreateTimer(
         Field<Duration> expireAfter,
         Field<String> description,
         Field<String> flowKey,
+        Field<String> credential,
         Field<Hook> onFailure,
         Field<Hook> onSuccess,
         Field<Hook> onRecovery) {
@@ -87,6 +90,7 @@ public record CreateTimer(
                 namespace,
                 callbackUrl,
                 id,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -145,6 +149,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -187,6 +192,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -233,6 +239,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -277,6 +284,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -323,6 +331,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -367,6 +376,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -411,6 +421,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -453,6 +464,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -495,6 +507,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -537,6 +550,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -579,6 +593,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -621,6 +636,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -663,6 +679,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -707,6 +724,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -749,6 +767,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -793,6 +812,52 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
+                onFailure,
+                onSuccess,
+                onRecovery);
+    }
+
+    /**
+     * The namespace's credential that its requests have; it goes to no other origin than the credential's
+     * own.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer credential(String value) {
+        return credential(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param credential The namespace's credential that its requests have; it goes to no other origin than the credential's
+     * own.
+     * @return a copy with it
+     */
+    public CreateTimer credential(Field<String> credential) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
+                onConflict,
+                maxDelay,
+                collect,
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -835,6 +900,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -877,6 +943,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -921,6 +988,7 @@ public record CreateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -952,6 +1020,7 @@ public record CreateTimer(
         expireAfter.putInto(sent, "expireAfter", Values::toJson);
         description.putInto(sent, "description", Json::of);
         flowKey.putInto(sent, "flowKey", Json::of);
+        credential.putInto(sent, "credential", Json::of);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);

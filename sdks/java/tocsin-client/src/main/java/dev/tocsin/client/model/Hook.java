@@ -11,10 +11,12 @@ import java.util.Map;
  *
  * @param url The http or https URL, or <code>nats://subject</code>, to notify.
  * @param headers Additional headers of the notification. The value [redacted] keeps the stored value.
+ * @param credential The namespace's credential that the notification has.
  */
 public record Hook(
         String url,
-        Field<Map<String, String>> headers) {
+        Field<Map<String, String>> headers,
+        Field<String> credential) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -25,6 +27,7 @@ public record Hook(
     public static Hook of(String url) {
         return new Hook(
                 url,
+                Field.absent(),
                 Field.absent());
     }
 
@@ -47,7 +50,31 @@ public record Hook(
     public Hook headers(Field<Map<String, String>> headers) {
         return new Hook(
                 url,
-                headers);
+                headers,
+                credential);
+    }
+
+    /**
+     * The namespace's credential that the notification has.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public Hook credential(String value) {
+        return credential(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param credential The namespace's credential that the notification has.
+     * @return a copy with it
+     */
+    public Hook credential(Field<String> credential) {
+        return new Hook(
+                url,
+                headers,
+                credential);
     }
 
     /**
@@ -59,6 +86,7 @@ public record Hook(
         Map<String, Json> sent = new LinkedHashMap<>();
         sent.put("url", Json.of(url));
         headers.putInto(sent, "headers", each -> Json.object(each, Json::of));
+        credential.putInto(sent, "credential", Json::of);
         return Json.object(sent);
     }
 }

@@ -10,10 +10,12 @@ import org.jspecify.annotations.Nullable;
  *
  * @param url The URL; its secrets are [redacted].
  * @param headers Additional headers; secret values are [redacted]. Null if absent.
+ * @param credential The credential that the notification has. Null if absent.
  */
 public record HookAnswer(
         String url,
-        @Nullable Map<String, String> headers) {
+        @Nullable Map<String, String> headers,
+        @Nullable String credential) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -24,6 +26,7 @@ public record HookAnswer(
     public static HookAnswer fromJson(Json source) {
         return new HookAnswer(
                 source.read("url", Json::asString),
-                source.readOptional("headers", json -> json.asMap(Json::asString)));
+                source.readOptional("headers", json -> json.asMap(Json::asString)),
+                source.readOptional("credential", Json::asString));
     }
 }

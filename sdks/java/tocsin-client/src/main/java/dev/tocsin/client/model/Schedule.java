@@ -55,6 +55,7 @@ import org.jspecify.annotations.Nullable;
  * expired then, any other as failed. Null if absent.
  * @param description What the schedule is for. Null if absent.
  * @param flowKey The flow that limits its attempts. Null if absent.
+ * @param credential The credential that its requests have. Null if absent.
  * @param payload Absent if the schedule has a body. Null if absent.
  * @param body The whole body of the callback, instead of the envelope with the payload. Null if absent.
  * @param retryPolicy The schedule's own policy; absent while the namespace's applies. Null if absent.
@@ -113,6 +114,7 @@ public record Schedule(
         @Nullable String expireAfter,
         @Nullable String description,
         @Nullable String flowKey,
+        @Nullable String credential,
         @Nullable Json payload,
         @Nullable RawBodyAnswer body,
         @Nullable RetryPolicyAnswer retryPolicy,
@@ -176,6 +178,7 @@ public record Schedule(
                 source.readOptional("expireAfter", Json::asString),
                 source.readOptional("description", Json::asString),
                 source.readOptional("flowKey", Json::asString),
+                source.readOptional("credential", Json::asString),
                 source.readOptional("payload", value -> value),
                 source.readOptional("body", RawBodyAnswer::fromJson),
                 source.readOptional("retryPolicy", RetryPolicyAnswer::fromJson),

@@ -35,8 +35,8 @@ public record SubmitServiceCall(
         Field<String> serviceCallId,
         Field<String> idempotencyKey,
         Field<String> flowKey,
-        Field<Hook> onFailure,
-        Field<Hook> onSuccess) {
+        Field<CallHook> onFailure,
+        Field<CallHook> onSuccess) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -249,7 +249,7 @@ public record SubmitServiceCall(
      * @param value its value
      * @return a copy with it
      */
-    public SubmitServiceCall onFailure(Hook value) {
+    public SubmitServiceCall onFailure(CallHook value) {
         return onFailure(Field.of(value));
     }
 
@@ -259,7 +259,7 @@ public record SubmitServiceCall(
      * @param onFailure Who is notified when it has failed.
      * @return a copy with it
      */
-    public SubmitServiceCall onFailure(Field<Hook> onFailure) {
+    public SubmitServiceCall onFailure(Field<CallHook> onFailure) {
         return new SubmitServiceCall(
                 name,
                 requestSpec,
@@ -279,7 +279,7 @@ public record SubmitServiceCall(
      * @param value its value
      * @return a copy with it
      */
-    public SubmitServiceCall onSuccess(Hook value) {
+    public SubmitServiceCall onSuccess(CallHook value) {
         return onSuccess(Field.of(value));
     }
 
@@ -289,7 +289,7 @@ public record SubmitServiceCall(
      * @param onSuccess Who is notified when it has succeeded.
      * @return a copy with it
      */
-    public SubmitServiceCall onSuccess(Field<Hook> onSuccess) {
+    public SubmitServiceCall onSuccess(Field<CallHook> onSuccess) {
         return new SubmitServiceCall(
                 name,
                 requestSpec,
@@ -318,8 +318,8 @@ public record SubmitServiceCall(
         serviceCallId.putInto(sent, "serviceCallId", Json::of);
         idempotencyKey.putInto(sent, "idempotencyKey", Json::of);
         flowKey.putInto(sent, "flowKey", Json::of);
-        onFailure.putInto(sent, "onFailure", Hook::toJson);
-        onSuccess.putInto(sent, "onSuccess", Hook::toJson);
+        onFailure.putInto(sent, "onFailure", CallHook::toJson);
+        onSuccess.putInto(sent, "onSuccess", CallHook::toJson);
         return Json.object(sent);
     }
 }

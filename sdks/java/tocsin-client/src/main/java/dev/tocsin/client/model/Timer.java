@@ -37,9 +37,11 @@ import org.jspecify.annotations.Nullable;
  * expired then, any other as failed. Null if absent.
  * @param description What the timer is for. Null if absent.
  * @param flowKey The flow that limits its attempts. Null if absent.
+ * @param credential The credential that its requests have. Null if absent.
  * @param suspended Why the pending timer is suspended: <code>egress</code> (this server does not call its address),
  * <code>secret</code> (one can't be decrypted), <code>namespace:…</code>, <code>destination:…</code>,
- * <code>flow:…</code> (paused, or too many wait), <code>bad_record: …</code>; else absent. Null if absent.
+ * <code>flow:…</code> (paused, or too many wait), <code>credential:…</code> (it can't be sent now),
+ * <code>bad_record: …</code>; else absent. Null if absent.
  * @param explanation What the due timer does now, or waits for; only in a list that asks for it. Null if absent.
  * @param onFailure Who is notified when it has failed, or expired. Null if absent.
  * @param onSuccess Who is notified when it has succeeded. Null if absent.
@@ -72,6 +74,7 @@ public record Timer(
         @Nullable String expireAfter,
         @Nullable String description,
         @Nullable String flowKey,
+        @Nullable String credential,
         @Nullable String suspended,
         @Nullable Explanation explanation,
         @Nullable HookAnswer onFailure,
@@ -111,6 +114,7 @@ public record Timer(
                 source.readOptional("expireAfter", Json::asString),
                 source.readOptional("description", Json::asString),
                 source.readOptional("flowKey", Json::asString),
+                source.readOptional("credential", Json::asString),
                 source.readOptional("suspended", Json::asString),
                 source.readOptional("explanation", Explanation::fromJson),
                 source.readOptional("onFailure", HookAnswer::fromJson),

@@ -13,7 +13,8 @@ import dev.tocsin.client.OpenEnum;
  * of the node that owns its shard. <code>owner</code>: a node that owns its shard.
  * <code>create</code>: that a client creates it again. <code>egress</code>: that the settings permit
  * its address, or its URL leads elsewhere. <code>secret</code>: the key under which one of its secrets
- * is encrypted. Later servers may send values that have no constant here.
+ * is encrypted. <code>credential</code>: that its credential can be sent: it has a token, exists, and
+ * may go to the URL. Later servers may send values that have no constant here.
  *
  * @param value as the API writes it
  */
@@ -56,6 +57,9 @@ public record TimerWaitsFor(String value) implements OpenEnum {
 
     /** secret. */
     public static final TimerWaitsFor SECRET = new TimerWaitsFor("secret");
+
+    /** credential. */
+    public static final TimerWaitsFor CREDENTIAL = new TimerWaitsFor("credential");
 
     /**
      * Reads a value, known or not.

@@ -14,8 +14,8 @@ import java.util.Map;
  * Changes to a schedule; absent fields stay unchanged. A new <code>cron</code> replaces
  * <code>every</code> and the other way round. Null removes <code>anchor</code>, <code>startAt</code>,
  * <code>endAt</code>, <code>maxOccurrences</code>, <code>expireAfter</code>, <code>headers</code>,
- * <code>description</code>, <code>flowKey</code>, <code>managedBy</code> and the hooks, and restores
- * the default of <code>catchUpWindow</code> and <code>retryPolicy</code>.
+ * <code>description</code>, <code>flowKey</code>, <code>credential</code>, <code>managedBy</code> and
+ * the hooks, and restores the default of <code>catchUpWindow</code> and <code>retryPolicy</code>.
  *
  * @param namespace The namespace's name.
  * @param scheduleId The schedule's id, unique among its namespace's schedules.
@@ -37,6 +37,8 @@ import java.util.Map;
  * @param description What it is for, in one line; shown in lists and never sent to the callback.
  * @param flowKey The flow that limits how many of its attempts begin and are in flight at once, if a rule of the
  * namespace matches it.
+ * @param credential The namespace's credential that its requests have; it goes to no other origin than the credential's
+ * own.
  * @param onFailure Who is notified when it has failed, or expired.
  * @param onSuccess Who is notified when it has succeeded.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -79,6 +81,7 @@ public record UpdateSchedule(
         Field<Duration> expireAfter,
         Field<String> description,
         Field<String> flowKey,
+        Field<String> credential,
         Field<Hook> onFailure,
         Field<Hook> onSuccess,
         Field<Hook> onRecovery,
@@ -110,6 +113,7 @@ public record UpdateSchedule(
         return new UpdateSchedule(
                 namespace,
                 scheduleId,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -179,6 +183,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -233,6 +238,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -289,6 +295,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -345,6 +352,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -399,6 +407,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -453,6 +462,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -507,6 +517,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -561,6 +572,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -615,6 +627,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -669,6 +682,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -725,6 +739,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -779,6 +794,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -835,6 +851,64 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * The namespace's credential that its requests have; it goes to no other origin than the credential's
+     * own.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule credential(String value) {
+        return credential(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param credential The namespace's credential that its requests have; it goes to no other origin than the credential's
+     * own.
+     * @return a copy with it
+     */
+    public UpdateSchedule credential(Field<String> credential) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                managedBy,
+                expectedVersion,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -889,6 +963,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -943,6 +1018,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -999,6 +1075,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1055,6 +1132,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1109,6 +1187,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1163,6 +1242,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1217,6 +1297,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1271,6 +1352,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1325,6 +1407,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1379,6 +1462,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1435,6 +1519,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1491,6 +1576,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1545,6 +1631,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1599,6 +1686,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1653,6 +1741,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1707,6 +1796,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1765,6 +1855,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1819,6 +1910,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1873,6 +1965,7 @@ public record UpdateSchedule(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1916,6 +2009,7 @@ public record UpdateSchedule(
         expireAfter.putInto(sent, "expireAfter", Values::toJson);
         description.putInto(sent, "description", Json::of);
         flowKey.putInto(sent, "flowKey", Json::of);
+        credential.putInto(sent, "credential", Json::of);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);

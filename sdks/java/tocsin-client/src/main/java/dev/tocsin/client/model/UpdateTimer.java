@@ -12,10 +12,10 @@ import java.util.Map;
 
 /**
  * Changes to a pending timer; absent fields stay unchanged. Null removes <code>headers</code>,
- * <code>expireAfter</code>, <code>description</code>, <code>flowKey</code> and the hooks; a null
- * <code>retryPolicy</code> returns to the namespace's policy. <code>payload</code> and
- * <code>body</code> replace one another. Send at most one of <code>executeAt</code> and
- * <code>delay</code>.
+ * <code>expireAfter</code>, <code>description</code>, <code>flowKey</code>, <code>credential</code>
+ * and the hooks; a null <code>retryPolicy</code> returns to the namespace's policy.
+ * <code>payload</code> and <code>body</code> replace one another. Send at most one of
+ * <code>executeAt</code> and <code>delay</code>.
  *
  * @param namespace The namespace's name.
  * @param timerId The timer's id, unique in its namespace.
@@ -36,6 +36,8 @@ import java.util.Map;
  * @param description What it is for, in one line; shown in lists and never sent to the callback.
  * @param flowKey The flow that limits how many of its attempts begin and are in flight at once, if a rule of the
  * namespace matches it.
+ * @param credential The namespace's credential that its requests have; it goes to no other origin than the credential's
+ * own.
  * @param onFailure Who is notified when it has failed, or expired.
  * @param onSuccess Who is notified when it has succeeded.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -57,6 +59,7 @@ public record UpdateTimer(
         Field<Duration> expireAfter,
         Field<String> description,
         Field<String> flowKey,
+        Field<String> credential,
         Field<Hook> onFailure,
         Field<Hook> onSuccess,
         Field<Hook> onRecovery) {
@@ -72,6 +75,7 @@ public record UpdateTimer(
         return new UpdateTimer(
                 namespace,
                 timerId,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -123,6 +127,7 @@ public record UpdateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -161,6 +166,7 @@ public record UpdateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -201,6 +207,7 @@ public record UpdateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -241,6 +248,7 @@ public record UpdateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -279,6 +287,7 @@ public record UpdateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -317,6 +326,7 @@ public record UpdateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -355,6 +365,7 @@ public record UpdateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -393,6 +404,7 @@ public record UpdateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -431,6 +443,7 @@ public record UpdateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -469,6 +482,7 @@ public record UpdateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -509,6 +523,7 @@ public record UpdateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -547,6 +562,7 @@ public record UpdateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -587,6 +603,48 @@ public record UpdateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
+                onFailure,
+                onSuccess,
+                onRecovery);
+    }
+
+    /**
+     * The namespace's credential that its requests have; it goes to no other origin than the credential's
+     * own.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateTimer credential(String value) {
+        return credential(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param credential The namespace's credential that its requests have; it goes to no other origin than the credential's
+     * own.
+     * @return a copy with it
+     */
+    public UpdateTimer credential(Field<String> credential) {
+        return new UpdateTimer(
+                namespace,
+                timerId,
+                executeAt,
+                delay,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -625,6 +683,7 @@ public record UpdateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -663,6 +722,7 @@ public record UpdateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -703,6 +763,7 @@ public record UpdateTimer(
                 expireAfter,
                 description,
                 flowKey,
+                credential,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -730,6 +791,7 @@ public record UpdateTimer(
         expireAfter.putInto(sent, "expireAfter", Values::toJson);
         description.putInto(sent, "description", Json::of);
         flowKey.putInto(sent, "flowKey", Json::of);
+        credential.putInto(sent, "credential", Json::of);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);

@@ -1,0 +1,151 @@
+"""The keys with which this service signs JWTs for receivers, and how they succeed one another."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import structlog
+
+from tocsin.administration import SIGNING_KEYS, delete_signing_key, put_signing_key, signing_keys
+from tocsin.model.credential import LIFETIME_US_MAX, Credential, SigningKey
+from tocsin.model.errors import StoreError
+from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
+from tocsin.ports.clock import Clock
+from tocsin.ports.records import Records
+from tocsin.ports.seals import SealBroken, Seals
+from tocsin.targets.identities import TokenRefused
+
+#: How long a key signs, how long before that receivers can know it, and how long its last token is verified.
+SIGNS_US = 30 * US_PER_DAY
+PUBLISHED_BEFORE_US = US_PER_DAY
+KEPT_AFTER_US = US_PER_DAY + LIFETIME_US_MAX
+#: How often a node looks whether there is another key, or should be; after a failure, and otherwise.
+_RETRY_S, _INTERVAL_S = 1.0, 60.0
+_ALGORITHM = "ES256"
+
+_log = structlog.get_logger("tocsin.targets")
+
+
+class SigningKeys:
+    """The keys of all nodes of a store, as this node knows them. The first one is made when a credential needs it. Each next
+    one is published a day before it signs, and each former one for a day after its last token: receivers may keep what they
+    have read that long. `issuer` is the URL at which they find the keys."""
+
+    def __init__(self, records: Records, clock: Clock, seals: Seals, issuer: str, timeout_s: float) -> None:
+        self.issuer = issuer
+        self._records, self._clock, self._seals, self._timeout_s = records, clock, seals, timeout_s
+        self._keys: list[SigningKey] = []
+        self._private: dict[str, Any] = {}
+        self._version: int | None = None
+        self._wanted = asyncio.Event()
+        self._reading = asyncio.Lock()
+        #: Called when there is a key to sign with for the first time.
+        self.ready: Callable[[], object] = lambda: None
+
+    def sign(self, credential: Credential, now_us: int) -> str:
+        """A JWT of the credential, signed with the present key. Raises TokenRefused if there is none yet."""
+        from joserfc import jwt
+
+        key = next((each for each in reversed(self._keys) if each.signs_from <= now_us), None)
+        if key is None:
+            self._wanted.set()
+            raise TokenRefused("its signing key is being made")
+        issued_s = now_us // US_PER_SECOND
+        claims = {
+            "iss": self.issuer,
+            "sub": f"tocsin:{credential.namespace}:{credential.name}",
+            "aud": credential.audience,
+            "iat": issued_s,
+            "exp": issued_s + credential.lifetime_us // US_PER_SECOND,
+            "jti": secrets.token_urlsafe(16),
+        }
+        try:
+            return jwt.encode({"alg": _ALGORITHM, "kid": key.kid}, claims, self._private_of(key))
+        except SealBroken as error:
+            raise TokenRefused(f"its signing key: {error}") from None
+
+    async def published(self) -> list[dict[str, str]]:
+        """The public keys as a JWK set has them: those of the past day, the present one and the next. Raises StoreError,
+        TimeoutError."""
+        await self._read()
+        return self.present
+
+    @property
+    def present(self) -> list[dict[str, str]]:
+        """The same, as they were last read."""
+        return [{**each.public, "kid": each.kid, "use": "sig", "alg": _ALGORITHM} for each in self._keys]
+
+    async def run(self) -> None:
+        """Reads the keys now and then, and makes the next one when it is time, once there is one or one is wanted."""
+        while True:
+            pause_s = _INTERVAL_S
+            try:
+                await self.turn()
+            except (StoreError, TimeoutError) as error:
+                _log.warning("signing keys not read", error=str(error) or type(error).__name__)
+                pause_s = _RETRY_S
+            try:
+                async with asyncio.timeout(pause_s):
+                    await self._wanted.wait()
+            except TimeoutError:
+                pass
+
+    async def turn(self, *, wanted: bool = False) -> None:
+        """Reads the keys, and makes the next one, or removes former ones, where it is time, if there is one or one is wanted.
+        Raises StoreError, TimeoutError."""
+        await self._read()
+        if self._keys or wanted or self._wanted.is_set():
+            self._wanted.clear()
+            await self._succeed(self._clock.now_us())
+
+    async def _read(self) -> None:
+        """Takes over the keys as they are stored. Raises StoreError, TimeoutError."""
+        async with self._reading, asyncio.timeout(self._timeout_s):
+            version = await self._records.records_version(SIGNING_KEYS)
+            if version == self._version:
+                return
+            had, self._keys, self._version = bool(self._keys), await signing_keys(self._records), version
+        known = {each.kid for each in self._keys}
+        self._private = {kid: key for kid, key in self._private.items() if kid in known}
+        if self._keys and not had:
+            self.ready()
+
+    async def _succeed(self, now_us: int) -> None:
+        """Makes the next key, and removes the former one, where it is time. Any node may: a key's number is taken once."""
+        keys = self._keys
+        if not keys or keys[-1].signs_from + SIGNS_US - PUBLISHED_BEFORE_US <= now_us:
+            number = keys[-1].number + 1 if keys else 1
+            signs_from = max(now_us + PUBLISHED_BEFORE_US, keys[-1].signs_from) if keys else now_us
+            made = _new_key(number, signs_from, self._seals)
+            async with asyncio.timeout(self._timeout_s):
+                if await put_signing_key(self._records, made):
+                    _log.info("signing key made", kid=made.kid, number=number)
+        for former, following in pairwise(keys):
+            if following.signs_from + KEPT_AFTER_US <= now_us:
+                async with asyncio.timeout(self._timeout_s):
+                    await delete_signing_key(self._records, former.number)
+        await self._read()
+
+    def _private_of(self, key: SigningKey) -> Any:
+        """The private key; only those that sign are opened. Raises SealBroken."""
+        from joserfc.jwk import ECKey
+
+        if key.kid not in self._private:
+            opened = self._seals.open(key.private, key.seal_context)
+            self._private[key.kid] = ECKey.import_key(msgspec.json.decode(opened))
+        return self._private[key.kid]
+
+
+def _new_key(number: int, signs_from: int, seals: Seals) -> SigningKey:
+    from joserfc.jwk import ECKey
+
+    made = ECKey.generate_key("P-256")
+    public = {name: str(value) for name, value in made.as_dict(private=False).items()}
+    unsealed = SigningKey(number, made.thumbprint(), signs_from, public, "")
+    private = msgspec.json.encode(made.as_dict(private=True)).decode()
+    return msgspec.structs.replace(unsealed, private=seals.seal(private, unsealed.seal_context))

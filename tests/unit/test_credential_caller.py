@@ -1,0 +1,241 @@
+"""What gives requests their credentials: which go where, and what is not sent."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from tests.support.patience import PATIENCE_S
+
+from tocsin.http_client.target import parse_url
+from tocsin.model.answer import NoCredential, NoResponse, NotSent, Response
+from tocsin.model.credential import Credential, origin_of, shown_host
+from tocsin.model.credential_type import CredentialType
+from tocsin.ports.http import Exchange, Identity, Invocation, Reply, Request, Result, Tls
+from tocsin.ports.seals import SealBroken
+from tocsin.targets.credentials import CredentialCaller
+from tocsin.testing.clock import FakeClock
+
+MINUTE_US = 60_000_000
+URL = "https://api.example.com/x"
+
+
+def destination(url: str) -> str:
+    return parse_url(url).origin.destination
+
+
+class Inner:
+    """Records what is sent, and answers it with `status`; requests for tokens by `tokens`, of which the last one stays."""
+
+    def __init__(self) -> None:
+        self.sent: list[Invocation] = []
+        self.asked: list[Request] = []
+        self.status = 200
+        self.tokens: list[tuple[int, dict[str, Any]]] = []
+
+    def destination(self, url: str) -> str:
+        return destination(url)
+
+    def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
+        self.sent.append(invocation)
+        asyncio.get_running_loop().call_soon(done, Exchange(Response(self.status), 1, 1))
+
+    def send(self, request: Request, done: Callable[[Result], None]) -> None:
+        self.asked.append(request)
+        status, answer = self.tokens.pop(0) if len(self.tokens) > 1 else self.tokens[0]
+        reply = Reply(status, (), msgspec.json.encode(answer), False)
+        asyncio.get_running_loop().call_soon(done, Result(reply, 1, 1))
+
+    async def open(self, url: str, tls: Tls | None, timeout_us: int, stays_us: int = 0) -> NoResponse | NotSent | None:
+        return None
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class Sealed:
+    """Opens what begins with its mark, in its context only."""
+
+    def seal(self, text: str, context: str) -> str:
+        return f"{context}|{text}"
+
+    def open(self, sealed: str, context: str) -> str:
+        of, _, text = sealed.rpartition("|")
+        if of != context:
+            raise SealBroken(f"the secret of {context} can't be opened")
+        return text
+
+
+class Place:
+    """A caller with its parts. Leaving it closes the caller."""
+
+    def __init__(self) -> None:
+        self.inner, self.clock, self.woken = Inner(), FakeClock(), asyncio.Event()
+        self.caller = CredentialCaller(self.inner, self.inner, self.clock, Sealed())
+        self.caller.ready = self.woken.set
+
+    async def __aenter__(self) -> Place:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.caller.close()
+
+    def learn(self, *credentials: Credential) -> None:
+        named: dict[str, dict[str, Credential]] = {}
+        for each in credentials:
+            named.setdefault(each.namespace, {})[each.name] = each
+        self.caller.learn(named)
+
+    async def token(self) -> None:
+        """Returns when the token that is missing has arrived."""
+        self.woken.clear()
+        await asyncio.wait_for(self.woken.wait(), PATIENCE_S)
+
+    async def call(self, name: str, url: str = URL, **more: Any) -> Exchange:
+        answer: asyncio.Future[Exchange] = asyncio.get_running_loop().create_future()
+        invocation = Invocation(
+            "orders", "t", 0, 0, 1, msgspec.Raw(b"null"), "msg_1", url, "POST", None, MINUTE_US, (), None,
+            credential=name, **more,
+        )  # fmt: skip
+        self.caller.invoke(invocation, answer.set_result)
+        return await answer
+
+
+def credential(kind: CredentialType = CredentialType.BEARER, secret: str = "the-token", **more: Any) -> Credential:
+    known = Credential("orders", "api", kind, 0, 0, ("https://api.example.com:443",), **more)
+    return msgspec.structs.replace(known, secret=Sealed().seal(secret, known.seal_context))
+
+
+def oauth2(**more: Any) -> Credential:
+    return credential(CredentialType.OAUTH2, "s3cret", token_url="https://login.example.com/t", client_id="me", **more)
+
+
+async def test_request_has_the_credential_and_what_it_repeats_is_known_as_secret() -> None:
+    async with Place() as place:
+        place.learn(credential())
+        assert (await place.call("api")).secrets == ("the-token",)
+        assert place.inner.sent[0].identity == Identity("Bearer the-token")
+        await place.call("")
+        assert place.inner.sent[1].identity is None
+        place.learn(credential(CredentialType.BASIC, "pass", username="me"))
+        await place.call("api")
+        pair = base64.b64encode(b"me:pass").decode()
+        assert place.inner.sent[2].identity == Identity(f"Basic {pair}")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://api.example.com/", "https://api.example.com:8443/", "https://xapi.example.com/", "http://127.0.0.1/"],
+)
+async def test_credential_goes_to_no_other_origin(url: str) -> None:
+    async with Place() as place:
+        place.learn(credential())
+        outcome = (await place.call("api", url)).outcome
+        assert isinstance(outcome, NoCredential) and "may not go" in outcome.detail
+        assert place.inner.sent == [] and place.caller.obstacle("orders", "api", destination(url)) is not None
+        assert place.caller.obstacle("orders", "api", destination(URL)) is None
+
+
+async def test_what_is_missing_or_sealed_for_another_is_not_sent() -> None:
+    async with Place() as place:
+        outcome = (await place.call("api")).outcome
+        assert isinstance(outcome, NoCredential) and outcome.detail == "credential api: it does not exist"
+        place.learn(msgspec.structs.replace(credential(), secret="credential:other/api|the-token"))
+        outcome = (await place.call("api")).outcome
+        assert isinstance(outcome, NoCredential) and "can't be opened" in outcome.detail
+        assert place.inner.sent == []
+
+
+async def test_nothing_is_sent_before_the_first_token_and_one_request_fetches_it() -> None:
+    async with Place() as place:
+        place.inner.tokens = [(200, {"access_token": "one", "token_type": "Bearer", "expires_in": 3600})]
+        place.learn(oauth2())
+        outcome = (await place.call("api")).outcome
+        assert isinstance(outcome, NoCredential) and outcome.destination == "https://api.example.com:443"
+        await place.token()
+        await place.call("api")
+        await place.call("api")
+        assert [each.identity for each in place.inner.sent] == [Identity("Bearer one")] * 2
+        assert len(place.inner.asked) == 1
+        pair = base64.b64encode(b"me:s3cret").decode()
+        assert dict(place.inner.asked[0].headers)["authorization"] == f"Basic {pair}"
+
+
+async def test_token_that_has_expired_is_not_sent() -> None:
+    async with Place() as place:
+        place.inner.tokens = [(200, {"access_token": "one", "expires_in": 100})]
+        place.learn(oauth2())
+        await place.token()
+        place.clock.advance(90_000_000 - 1)
+        assert isinstance((await place.call("api")).outcome, Response)
+        place.clock.advance(1)
+        assert isinstance((await place.call("api")).outcome, NoCredential)
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "reason"),
+    [
+        (401, {"error": "invalid_client", "error_description": "s3cret"}, "HTTP 401 (invalid_client)"),
+        (500, {"error": "Me:s3cret"}, "HTTP 500"),
+        (200, {"token": "x"}, "has no access_token"),
+        (200, {"access_token": "a b"}, "visible ASCII"),
+        (200, {"access_token": "a\r\nx: y"}, "visible ASCII"),
+        (200, {"access_token": "a", "token_type": "mac"}, "not Bearer"),
+        (200, {"access_token": "a", "expires_in": 0}, "less than a second"),
+        (302, {}, "HTTP 302"),
+    ],
+)
+async def test_answers_without_a_token_are_reasons_without_secrets(
+    status: int, answer: dict[str, Any], reason: str
+) -> None:
+    async with Place() as place:
+        place.inner.tokens = [(status, answer)]
+        tested = await place.caller.test(oauth2(), None)
+        assert not tested.ok and reason in tested.steps[0].detail
+        assert "s3cret" not in str(tested)
+
+
+async def test_change_of_the_secret_alone_keeps_the_token_until_the_next_one_is_there() -> None:
+    async with Place() as place:
+        place.inner.tokens = [(200, {"access_token": "one"})]
+        place.learn(oauth2())
+        await place.token()
+        place.inner.tokens = [(503, {})]
+        changed = msgspec.structs.replace(oauth2(), secret=Sealed().seal("next", oauth2().seal_context), version=2)
+        place.learn(changed)
+        assert isinstance((await place.call("api")).outcome, Response)
+        place.learn(msgspec.structs.replace(changed, client_id="another", version=3))
+        assert isinstance((await place.call("api")).outcome, NoCredential)
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "shown"),
+    [
+        ("api.example.com", "https://api.example.com:443", "api.example.com"),
+        ("https://API.example.com", "https://api.example.com:443", "api.example.com"),
+        ("api.example.com:8443", "https://api.example.com:8443", "api.example.com:8443"),
+        ("http://api.internal", "http://api.internal:80", "http://api.internal"),
+        ("[::1]:9000", "https://[::1]:9000", "[::1]:9000"),
+    ],
+)
+def test_hosts_are_origins(host: str, origin: str, shown: str) -> None:
+    assert origin_of(host, destination) == origin
+    assert shown_host(origin) == shown and origin_of(shown, destination) == origin
+
+
+def test_only_this_machine_is_meant_without_hosts() -> None:
+    here = msgspec.structs.replace(credential(), origins=())
+    for url in (
+        "http://127.0.0.1:9000/",
+        "https://127.8.8.8/",
+        "http://[::1]:1/",
+        "http://localhost/",
+        "http://a.localhost/",
+    ):
+        assert here.goes_to(destination(url)), url
+    for url in ("http://127.0.0.1.example.com/", "http://localhost.example.com/", "http://10.0.0.1/", "http://[::2]/"):
+        assert not here.goes_to(destination(url)), url

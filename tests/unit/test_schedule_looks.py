@@ -1,0 +1,110 @@
+"""What a look reads of the schedule that a monitor watches, from a store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+from tests.unit.test_watching import HOUR, START, S, run, schedule
+
+from tocsin.model.monitor import Monitor, MonitorDefinition, MonitorState, Watched
+from tocsin.model.run import Run, encode_run
+from tocsin.model.timer import Timer, encode_record
+from tocsin.ports.store import Found, RunRow, ShardBatch, StoredRow
+from tocsin.stores.memory import MemoryStore
+from tocsin.timers.engine.schedule_looks import ScheduleLooks, _Look
+from tocsin.timers.engine.watching import Seen
+
+UUID = b"schedule".ljust(16)
+OWNER = b"o" * 16
+KEPT = 2**50
+
+
+def generation(number: int) -> bytes:
+    return number.to_bytes(32, "big")
+
+
+class Looking:
+    """A store with a schedule, whose runs have the generations 1 and following, and looks at it."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self._number = 0
+        self._epoch = 0
+
+    async def open(self) -> None:
+        await self.store.open(1)
+        epoch = await self.store.claim(0, expected_epoch=0, owner=OWNER)
+        assert epoch is not None
+        self._epoch = epoch
+
+    async def ended(self, runs: Sequence[Run], live: Timer | None) -> Found:
+        """Writes these runs, and the schedule as it is afterwards, or not."""
+        batch = ShardBatch(0, self._epoch, OWNER)
+        for each in runs:
+            self._number += 1
+            batch.runs.append(RunRow(UUID, generation(self._number), encode_run(each), KEPT))
+        row: StoredRow | None = None
+        if live is not None:
+            self._number += 1
+            written = generation(self._number)
+            row = StoredRow(live.execute_at, UUID, written, live.namespace, live.id, (), encode_record(live))
+            batch.upserts.append(row)
+        await self.store.apply([batch])
+        return Found(row, None)
+
+    async def look(self, watched: Watched | None, found: Found | None) -> Seen:
+        state = MonitorState("", watched=watched)
+        monitor = Timer("a", "m", START, "", START, START, monitor=Monitor(MonitorDefinition(schedule="s"), state))
+
+        async def in_turn(reading: Any) -> Any:
+            return await reading
+
+        context = SimpleNamespace(store=self.store, in_turn=in_turn)
+        looks = ScheduleLooks(cast("Any", context), cast("Any", None), 1)
+        look = _Look(cast("Any", None), cast("Any", None), cast("Any", SimpleNamespace(timer=monitor)), 0, UUID)
+        return await looks._seen(look, START, found)
+
+
+@pytest.fixture
+async def looking() -> Looking:
+    found = Looking()
+    await found.open()
+    return found
+
+
+async def test_runs_are_taken_in_parts_that_a_store_can_write_at_once(looking: Looking) -> None:
+    first = await looking.ended([], schedule(START))
+    watched = Watched((await looking.look(None, first)).generation)
+    many = [run(START + number * S, START + number * S) for number in range(150)]
+    found = await looking.ended(many, schedule(START + HOUR))
+    taken: list[int] = []
+    while True:
+        seen = await looking.look(watched, found)
+        assert 0 < len(seen.runs) <= 20
+        taken += [each.execute_at for each in seen.runs]
+        watched = msgspec.structs.replace(watched, generation=seen.generation)
+        if not seen.more:
+            break
+    assert taken == [each.execute_at for each in many], "each once, oldest first"
+    assert (await looking.look(watched, found)).runs == ()
+
+
+async def test_of_a_schedule_that_is_there_later_its_first_occurrence_counts(looking: Looking) -> None:
+    await looking.ended([run(START - HOUR, START - HOUR)], None)
+    absent = await looking.look(None, None)
+    assert absent.runs == ()
+    found = await looking.ended([run(START, START)], schedule(START + HOUR))
+    seen = await looking.look(Watched(absent.generation), found)
+    assert [each.execute_at for each in seen.runs] == [START], (
+        "what a former schedule of this name did counts for nothing"
+    )
+
+
+async def test_a_first_look_takes_no_runs(looking: Looking) -> None:
+    found = await looking.ended([run(START - HOUR, START - HOUR)], schedule(START))
+    seen = await looking.look(None, found)
+    assert (seen.runs, seen.generation) == ((), found.live and found.live.generation)
