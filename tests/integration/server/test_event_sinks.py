@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hmac
 import json
 import re
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from tocsin.cli.app import run
 
 #: One shard has all events in one order.
 ONE_SHARD = {"TOCSIN_SHARDS": "1"}
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 NEVER = {"retryPolicy": {"maxAttempts": 1}}
 
 
@@ -44,6 +47,8 @@ class Stream:
 
     def __init__(self, jetstream: JetStreamContext, subject: str) -> None:
         self._jetstream, self._subject = jetstream, subject
+        #: Headers and data of those that were read last.
+        self.messages: list[tuple[Mapping[str, str], bytes]] = []
 
     async def add(self) -> None:
         """Creates it."""
@@ -55,12 +60,14 @@ class Stream:
             f"{self._subject}.>", stream=self._subject.upper(), ordered_consumer=True
         )
         found = []
+        self.messages = []
         for _ in range(number):
             message = await consumer.next_msg(timeout=PATIENCE_S)
             event = json.loads(message.data)
             assert (message.headers or {})["Nats-Msg-Id"] == event["id"]
             assert message.subject == f"{self._subject}.{event['type']}"
             found.append(event)
+            self.messages.append((message.headers or {}, message.data))
         await consumer.unsubscribe()
         return found
 
@@ -93,6 +100,24 @@ async def until(condition: Any) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not condition():  # noqa: ASYNC110 -- no signal
             await asyncio.sleep(0.05)
+
+
+async def test_events_of_a_namespace_with_a_secret_are_signed(
+    tmp_path: Path, shared_nats: NatsServer, stream: Stream, prefix: str
+) -> None:
+    await stream.add()
+    async with (
+        serving(tmp_path, "--no-agent", env=_env(shared_nats.url, f"shop={prefix}")) as server,
+        Receiver(Inbox()) as to,
+    ):
+        api = Api(server, namespace="shop")
+        assert (await api("namespaces/create", name="shop", eventSink=f"nats://{prefix}", secret=SECRET))[0] == 200
+        await api.create("done", to.url)
+        await stream.events(1)
+        ((headers, data),) = stream.messages
+        signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + data
+        digest = hmac.digest(base64.b64decode(SECRET.removeprefix("whsec_")), signed, "sha256")
+        assert headers["webhook-signature"] == f"v1,{base64.b64encode(digest).decode()}"
 
 
 async def test_each_end_is_published_and_nothing_is_left(

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from tocsin.model.answer import Outcome, Response
+from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.errors import RecordUndecodable, StoreError
 from tocsin.model.namespace import Namespace
 from tocsin.model.retry import backoff_us
@@ -20,6 +20,7 @@ from tocsin.model.sink import GAP, SinkEvent, decode_event, encode_event, gap_ev
 from tocsin.model.timer import JSON_TYPE, NULL_PAYLOAD, RawBody
 from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.observer import LoadFailed
+from tocsin.ports.seals import SealBroken, opener
 from tocsin.ports.sinks import EventNotTaken, EventPublished, EventsLost
 from tocsin.ports.store import EVENTS_END, EVENTS_START, EVENTS_SUFFIX, FireKey, StoredRow
 from tocsin.timers.engine.context import Context
@@ -198,8 +199,12 @@ class _Feed:
         return True
 
     async def _publish(self, event: SinkEvent, url: str, namespace: Namespace, record: bytes) -> Outcome:
-        clock = self._context.clock
-        now_us = clock.now_us()
+        now_us = self._context.clock.now_us()
+        signing = () if namespace.secret is None else namespace.signing.at(now_us)
+        try:
+            secrets = tuple(map(opener(self._context.seals, namespace.name), signing))
+        except SealBroken as error:
+            return NoResponse("SECRET_UNREADABLE", f"the namespace's secret can't be decrypted: {error}")
         invocation = Invocation(
             namespace=namespace.name,
             timer_id="",
@@ -212,7 +217,7 @@ class _Feed:
             method="POST",
             headers=None,
             timeout_us=self._context.limits.sink_timeout_us,
-            secrets=() if namespace.secret is None else namespace.signing.at(now_us),
+            secrets=secrets,
             traceparent=None,
             body=RawBody(JSON_TYPE, json=msgspec.Raw(record)),
             event=True,
