@@ -7,7 +7,7 @@ import pytest
 from tocsin.model.errors import InvalidInput
 from tocsin.model.hooks import Hook, Hooks
 from tocsin.model.redaction import REDACTED, is_secret, redact_headers, redact_url
-from tocsin.model.sealed import headers_opened, seal_timer, url_opened, url_sealed
+from tocsin.model.sealed import headers_opened, hooks_opened, hooks_sealed, seal_timer, url_opened, url_sealed
 from tocsin.model.sealed_text import is_sealed, key_ids_in
 from tocsin.model.secrets import SigningSecrets, new_secret
 from tocsin.model.timer import Timer
@@ -140,3 +140,11 @@ def test_keys_are_read_from_text() -> None:
         with pytest.raises(BadKeys, match=reason) as refused:
             parse_keys(bad)
         assert "secret-word" not in str(refused.value)
+
+
+def test_what_else_a_hook_has_stays() -> None:
+    hooks: dict[str, Hook | None] = {"failure": Hook("https://x.example/?token=t", {"x-api-key": "k"}, "billing")}
+    seals = KeySeals([FIRST])
+    sealed = hooks_sealed(hooks, sealer(seals, "a"))
+    assert sealed != hooks
+    assert hooks_opened(sealed, opener(seals, "a")) == hooks

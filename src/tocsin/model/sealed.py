@@ -56,14 +56,17 @@ def hooks_sealed(hooks: Mapping[str, Hook | None], seal: Change) -> dict[str, Ho
 def hooks_opened(hooks: Mapping[str, Hook | None], unseal: Change) -> dict[str, Hook | None]:
     """The hooks by their events, with what is sealed in them opened."""
     return {
-        event: hook and Hook(url_opened(hook.url, unseal), headers_opened(hook.headers, unseal))
+        event: hook
+        and msgspec.structs.replace(
+            hook, url=url_opened(hook.url, unseal), headers=headers_opened(hook.headers, unseal)
+        )
         for event, hook in hooks.items()
     }
 
 
 def _hook_sealed(hook: Hook, seal: Change) -> Hook:
     headers = None if hook.headers is None else headers_sealed(hook.headers, seal)
-    return Hook(url_sealed(hook.url, seal), headers)
+    return msgspec.structs.replace(hook, url=url_sealed(hook.url, seal), headers=headers)
 
 
 def seal_timer(timer: Timer, seal: Change) -> None:

@@ -66,6 +66,7 @@ class Resealing:
     ) -> None:
         self._context, self._service, self._present = context, service, present
         self._total_shards, self._acts_for_all = total_shards, acts_for_all
+        self._former_ids: set[str] = set()
 
     async def run(self) -> None:
         """Passes again and again."""
@@ -81,7 +82,11 @@ class Resealing:
     async def check(self) -> None:
         """One pass, if there is a former key. Raises StoreError, Unavailable."""
         context = self._context
-        former = {key.id: key for key in await context.bounded(seal_keys(context.store)) if key.id != self._present}
+        known = {key.id: key for key in await context.bounded(seal_keys(context.store))}
+        # While nodes are restarted, one that encrypts with the former key leaves alone what others encrypt with the next.
+        since = known[self._present].since if self._present in known else 0
+        former = {key.id: key for key in known.values() if key.id != self._present and key.since <= since}
+        self._former_ids = set(former)
         if not former:
             return
         left: Counts[str] = Counts()
@@ -100,8 +105,8 @@ class Resealing:
             # Each is followed by another one, and then removed.
             left.update(self._former(signing.private.encode()))
         async for shard_id, row in self._rows():
-            if used := self._former(row.record):
-                changed = await self._rewrite(shard_id, row)
+            if self._former(row.record):
+                used, changed = await self._rewrite(shard_id, row)
                 rewritten += changed
                 left.update(() if changed else used)
         now_us = context.clock.now_us()
@@ -113,7 +118,7 @@ class Resealing:
 
     def _former(self, record: bytes) -> set[str]:
         """The ids of former keys in a record."""
-        return key_ids_in(record.decode("utf-8", "replace")) - {self._present} if b"tsl1." in record else set()
+        return key_ids_in(record.decode("utf-8", "replace")) & self._former_ids if b"tsl1." in record else set()
 
     async def _rows(self) -> AsyncIterator[tuple[int, StoredRow]]:
         """All live rows, those that are suspended included, by shard."""
@@ -128,12 +133,21 @@ class Resealing:
                     after = page.complete_to
                     await asyncio.sleep(_PAUSE_PER_ROW_S * len(page.rows))
 
-    async def _rewrite(self, shard_id: int, row: StoredRow) -> bool:
-        """Has a row written with its secrets under the present key, if that is possible now; whether it was."""
+    async def _rewrite(self, shard_id: int, row: StoredRow) -> tuple[set[str], bool]:
+        """Has a row written with its secrets under the present key, if it has any under a former one and that is possible
+        now; the former keys, and whether it was."""
         try:
             timer = decode_record(row.record)
+        except RecordUndecodable:
+            return self._former(row.record), False
+        # A payload may look as if it had some.
+        used = self._former(msgspec.json.encode([timer.url, timer.headers, timer.hooks]))
+        return used, bool(used) and await self._written(shard_id, row, timer)
+
+    async def _written(self, shard_id: int, row: StoredRow, timer: Timer) -> bool:
+        try:
             op = self._op(row, timer)
-        except (RecordUndecodable, SealBroken):
+        except SealBroken:
             return False
         if op is None:
             return False

@@ -23,7 +23,7 @@ func monitors() *kind {
 			"time_zone": filledText("The IANA time zone of `cron`. Default: `UTC`."),
 			"every": textOf(positiveDurations, "A report is expected so long after the last one; `1s` to `366d`, instead of "+
 				"`cron`."),
-			"schedule": text("The id of a schedule of the namespace that it watches, instead of `cron` or `every`: no ping is "+
+			"schedule": text("The id of a schedule of the namespace that it watches, instead of `cron` or `every`: no ping is " +
 				"needed, and it is late when an occurrence has not ended `grace` after its instant."),
 			"grace": textOfOr(positiveDurations, "5m", "How long after the expected instant a report may come, or an occurrence "+
 				"end; `1s` to `31d`."),

@@ -32,9 +32,9 @@ func namespaces() *kind {
 			"retry_policy":   policy,
 			"limits":         limitsOf("The limits of all attempts of the namespace together."),
 			"callback_batch": callbackBatch(),
-			"event_sink": text("Where what becomes of its timers is published: below this subject of NATS, such as "+
+			"event_sink": text("Where what becomes of its timers is published: below this subject of NATS, such as " +
 				"`nats://shop.events`, which the server's setting `nats_targets` has to list."),
-			onLate:           hook(hooks[onLate] + "; for monitors without their own"),
+			onLate: hook(hooks[onLate] + "; for monitors without their own"),
 			"quotas": schema.SingleNestedAttribute{
 				MarkdownDescription: "Limits on what its clients create.", Optional: true,
 				Attributes: attributes{

@@ -17,7 +17,16 @@ from tocsin_client._core.batches import ItemResult
 from tocsin_client._core.ids import new_tenant_id
 from tocsin_client._core.tries import Try
 from tocsin_client._error_bases import ApiError, TocsinError, TransportError
-from tocsin_client._generated.models import CreateTimer, Hook, RawBody, RetryPolicy, Schedule, ServiceCall, Timer
+from tocsin_client._generated.models import (
+    CallHook,
+    CreateTimer,
+    Hook,
+    RawBody,
+    RetryPolicy,
+    Schedule,
+    ServiceCall,
+    Timer,
+)
 from tocsin_client._sync.batcher import Batcher
 from tocsin_client._sync.client import Client
 from tocsin_client._sync.pages import Pages
@@ -39,6 +48,7 @@ __all__ = [
     "AsyncClient",
     "AsyncPages",
     "Batcher",
+    "CallHook",
     "Client",
     "CreateTimer",
     "Duration",

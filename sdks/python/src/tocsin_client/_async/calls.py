@@ -11,7 +11,7 @@ from tocsin_client._async.runner import Runner
 from tocsin_client._core import flows
 from tocsin_client._core.steps import Steps
 from tocsin_client._generated.models import (
-    Hook,
+    CallHook,
     RequestSpec,
     RetryPolicy,
     RotatedTenantSecret,
@@ -48,8 +48,8 @@ class AsyncCalls(Part):
         delay: Duration | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
         flow_key: str | Unset = UNSET,
-        on_failure: Hook | Mapping[str, Any] | Unset = UNSET,
-        on_success: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_failure: CallHook | Mapping[str, Any] | Unset = UNSET,
+        on_success: CallHook | Mapping[str, Any] | Unset = UNSET,
         service_call_id: str | Unset = UNSET,
         idempotency_key: str | Unset = UNSET,
     ) -> SubmittedServiceCall:

@@ -12,7 +12,7 @@ from tocsin_client._sync.runner import Runner
 from tocsin_client._core import flows
 from tocsin_client._core.steps import Steps
 from tocsin_client._generated.models import (
-    Hook,
+    CallHook,
     RequestSpec,
     RetryPolicy,
     RotatedTenantSecret,
@@ -49,8 +49,8 @@ class Calls(Part):
         delay: Duration | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
         flow_key: str | Unset = UNSET,
-        on_failure: Hook | Mapping[str, Any] | Unset = UNSET,
-        on_success: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_failure: CallHook | Mapping[str, Any] | Unset = UNSET,
+        on_success: CallHook | Mapping[str, Any] | Unset = UNSET,
         service_call_id: str | Unset = UNSET,
         idempotency_key: str | Unset = UNSET,
     ) -> SubmittedServiceCall:
