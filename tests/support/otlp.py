@@ -19,8 +19,8 @@ from tests.support.patience import PATIENCE_S
 
 class Collector:
     """The spans and logs in the order of their arrival. While it is `refusing`, it fails with 500 and keeps nothing; to
-    bodies of more than `longest` bytes it answers 413. It counts both. Logs that come again, because an answer was late, are there
-    once."""
+    bodies of more than `longest` bytes it answers 413. It counts both. Logs that come again, because an answer was late, are
+    there once."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
