@@ -70,7 +70,8 @@ class AuditExportOptions:
     file: str | None = setting(
         None,
         "File to which a copy of the audit trail is appended as JSON lines, with changes of timers, schedules and service "
-        "calls; `-` is standard output. It may be moved away at any time: the next line makes another. Unset: no lines.",
+        "calls; `-` is standard output, of a server with one worker. It may be moved away at any time: the next line makes "
+        "another. Unset: no lines.",
     )
     endpoint: str | None = setting(
         None,
