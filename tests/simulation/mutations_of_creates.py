@@ -217,7 +217,7 @@ MUTATIONS = [
     _simulated(
         "a timer without history keeps no keys",
         26,
-        narrow("tocsin.timers.engine.ends:EndRows._keep", "timer.keys", and_="keeps(mode, timer)"),
+        narrow("tocsin.timers.engine.ends:EndRows.keep", "timer.keys", and_="keeps(mode, timer)"),
     ),
     _simulated(
         "keys are forgotten with a short retention",

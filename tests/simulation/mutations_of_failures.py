@@ -27,8 +27,8 @@ MUTATIONS = [
             """,
         ),
     ),
-    _simulated("a failed timer is not listed", never(ENDS + "_keep", "timer.status in FAILED")),
-    _simulated("any end is listed as a failure", always(ENDS + "_keep", "timer.status in FAILED")),
+    _simulated("a failed timer is not listed", never(ENDS + "keep", "timer.status in FAILED")),
+    _simulated("any end is listed as a failure", always(ENDS + "keep", "timer.status in FAILED")),
     _simulated(
         "a failed occurrence is not listed",
         drop(ASSEMBLY + "_turn", "self.ends.fail"),
@@ -36,7 +36,7 @@ MUTATIONS = [
     ),
     _simulated(
         "what failed is gone before its failure",
-        drop(ENDS + "_keep", "retention_us = max(retention_us, self._failure_retention_us)"),
+        drop(ENDS + "keep", "retention_us = max(retention_us, self._failure_retention_us)"),
         caught_by="tests/unit/test_failures.py::test_a_failed_timer_is_kept_as_long_as_its_failure",
     ),
 ]

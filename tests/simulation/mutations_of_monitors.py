@@ -72,7 +72,11 @@ MUTATIONS = [
     ),
     _monitored(
         "a look before an occurrence's deadline finds it late afterwards",
-        replace(_WATCHING + "watched", "seen.at", by="now_us"),
+        replace(
+            _WATCHING + "watched",
+            "seen.at >= found.deadline + _SETTLED_US",
+            by="now_us >= found.deadline + _SETTLED_US",
+        ),
         caught_by=_WATCHING_TESTS + "test_look_that_began_before_the_deadline_decides_nothing",
     ),
     _monitored(

@@ -67,7 +67,7 @@ MUTATIONS = [
     mutation(
         "a failure is listed that the same batch replays",
         29,
-        leave_out("tocsin.timers.engine.ends:EndRows._keep", "batch.store.resolved"),
+        leave_out("tocsin.timers.engine.ends:EndRows.keep", "batch.store.resolved"),
         caught_by=_TESTS + "test_replayed_failure_is_dealt_with_whether_or_not_it_was_durable",
     ),
     mutation(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .mutation import Mutation, mutation
-from .mutation_operators import Edit, drop, insert, replace, rewrite
+from .mutation_operators import Edit, drop, insert, never, replace, rewrite
 
 _ENDS = "tocsin.timers.engine.ends:EndRows."
 _FEED = "tocsin.timers.engine.event_feed:_Feed."
@@ -15,7 +15,7 @@ def _sunk(name: str, *edits: Edit) -> Mutation:
 
 
 MUTATIONS = [
-    _sunk("an end has no event", drop(_ENDS + "record", "self._end_of_row")),
+    _sunk("an end has no event", rewrite(_ENDS + "ended", to="pass")),
     _sunk(
         "an event is removed before its sink has taken it",
         insert(_FEED + "_publish_row", "self._remove(row)", before="self._publish"),
@@ -31,9 +31,7 @@ MUTATIONS = [
     _sunk("events are removed and no gap states it", drop(_LOG + "add_to", "batch.upserts")),
     _sunk(
         "an event is published although a gap has taken its place",
-        rewrite(
-            _FEED + "_publish_from", "leaving, gaps = log.leaving(), {*log.gaps}", to="leaving, gaps = set(), set()"
-        ),
+        never(_FEED + "_turn", "log.gaps"),
     ),
     _sunk(
         "events of a claim are numbered like those of the claim before",

@@ -18,14 +18,18 @@ from tests.support.patience import PATIENCE_S
 
 
 class Collector:
-    """The spans and logs in the order of their arrival. While it is `refusing`, it keeps nothing, and counts refusals."""
+    """The spans and logs in the order of their arrival. While it is `refusing`, it fails with 500 and keeps nothing; to
+    bodies of more than `longest` bytes it answers 413. It counts both. Logs that come again, because an answer was late, are
+    there once."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
         self.logs: list[LogRecord] = []
         self.refusing = False
+        self.longest = 1 << 30
         self.refused = 0
         self.url = ""
+        self._seen: set[bytes] = set()
         self._arrived = asyncio.Condition()
 
     async def count(self, number: int) -> list[Span]:
@@ -40,10 +44,10 @@ class Collector:
             await self._arrived.wait_for(lambda: len(self.logs) >= number)
         return self.logs
 
-    async def refusal(self) -> None:
-        """Returns once it has refused something."""
+    async def refusals(self, number: int) -> None:
+        """Returns once it has refused this many requests."""
         async with asyncio.timeout(PATIENCE_S), self._arrived:
-            await self._arrived.wait_for(lambda: self.refused > 0)
+            await self._arrived.wait_for(lambda: self.refused >= number)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection of an exporter."""
@@ -54,8 +58,7 @@ class Collector:
                 body = await reader.readexactly(int(headers["content-length"]))
                 if headers.get("content-encoding") == "gzip":
                     body = gzip.decompress(body)
-                self._take(head.split(" ")[1], body)
-                status = b"400 Bad Request" if self.refusing else b"200 OK"
+                status = self._take(head.split(" ")[1], body)
                 async with self._arrived:
                     self._arrived.notify_all()
                 writer.write(
@@ -64,18 +67,31 @@ class Collector:
         except asyncio.IncompleteReadError:
             writer.close()
 
-    def _take(self, path: str, body: bytes) -> None:
-        if self.refusing:
+    def _take(self, path: str, body: bytes) -> bytes:
+        """Keeps what the body has, or not, and returns the status."""
+        if self.refusing or len(body) > self.longest:
             self.refused += 1
-        elif path == "/v1/logs":
+            return b"500 Internal Server Error" if self.refusing else b"413 Content Too Large"
+        if path == "/v1/logs":
             for resource_logs in ExportLogsServiceRequest.FromString(body).resource_logs:
                 for scope_logs in resource_logs.scope_logs:
-                    self.logs += scope_logs.log_records
+                    self.logs += filter(self._is_new, scope_logs.log_records)
         else:
             assert path == "/v1/traces"
             for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
                 for scope in resource.scope_spans:
                     self.spans += scope.spans
+        return b"200 OK"
+
+    def _is_new(self, log: LogRecord) -> bool:
+        same = LogRecord()
+        same.CopyFrom(log)
+        # Another one each time that the log is sent.
+        same.ClearField("observed_time_unix_nano")
+        known = same.SerializeToString(deterministic=True)
+        new = known not in self._seen
+        self._seen.add(known)
+        return new
 
 
 @asynccontextmanager

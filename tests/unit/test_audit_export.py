@@ -27,12 +27,14 @@ class _SlowSink:
     def __init__(self) -> None:
         self.open, self.asked, self.full = threading.Event(), threading.Event(), threading.Event()
         self.taken: list[Record] = []
+        self.batches: list[int] = []
         self.closed = False
 
     def send(self, records: Sequence[Record]) -> None:
         self.asked.set()
         assert self.open.wait(PATIENCE_S)
         self.taken += records
+        self.batches.append(len(records))
         if len(self.taken) >= 10_000:
             self.full.set()
 
@@ -60,6 +62,19 @@ def test_what_a_slow_destination_misses_is_counted_and_announced_where_it_is_mis
     assert [each.ids for each in sink.taken[:10_000]] == [[str(number)] for number in range(10_000)]
     assert sink.taken[10_000].records == 300
     assert sink.taken[10_001].ids == ["later"]
+
+
+def test_many_ids_count_as_many_records() -> None:
+    sink, dropped = _SlowSink(), list[str]()
+    exports = Exports([sink], "node", dropped.append)
+    for number in range(1_010):
+        exports.changed("timers/batch/create", _ACTOR, "default", [f"{number}-{id}" for id in range(100)])
+    assert dropped == ["slow"] * 10
+    sink.open.set()
+    exports.close()
+    assert [each.kind for each in sink.taken[:1_000]] == ["change"] * 1_000
+    # A request stays as short as one of many records with few ids.
+    assert max(sink.batches) == 50
 
 
 def test_what_was_dropped_is_announced_even_if_nothing_follows() -> None:

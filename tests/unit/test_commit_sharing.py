@@ -21,10 +21,12 @@ class Recording(MemoryStore):
     def __init__(self) -> None:
         super().__init__(SystemClock())
         self.commits: list[list[int]] = []
+        self.shards_of_commits: list[list[int]] = []
         self.asked, self.let = asyncio.Event(), asyncio.Event()
 
     async def apply(self, batches: Sequence[ShardBatch]) -> list[Applied]:
         self.commits.append([batch.shard_id for batch in batches for _ in batch.upserts])
+        self.shards_of_commits.append([batch.shard_id for batch in batches])
         self.asked.set()
         await self.let.wait()
         return await super().apply(batches)
@@ -51,3 +53,24 @@ async def test_a_commit_has_a_limit_that_its_shards_share_in_turn() -> None:
     assert all([isinstance(await each, Written) for each in answers])
     assert store.commits == [[0], [1], [2], [0], [0], [0], [0]]
     await node.supervisor.close()
+
+
+async def test_deletes_of_events_count_as_rows_of_a_commit() -> None:
+    store = Recording()
+    store.let.set()
+    await store.open(2)
+    node = Node(store, shards=2, lanes=1, batch_rows_max=10)
+    await node.service.namespaces.ensure_default()
+    await node.supervisor.start()
+    await asyncio.wait_for(node.owned.wait(), PATIENCE_S)
+    first = node.supervisor.shards[0]
+    assert first.window is not None
+    first.window.events.removed |= {number.to_bytes(16): None for number in range(10)}
+    first.lane.schedule(first, urgent=False)
+    answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    deadline_us = node.clock.boottime_us() + 60_000_000
+    write = Write(WriteKind.CREATE, 1, b"t" * 16, "default", timer("t"), None, deadline_us)
+    node.service.accept(write, None, Noted(answer.set_result))
+    assert isinstance(await answer, Written)
+    await node.supervisor.close()
+    assert store.shards_of_commits == [[0], [1]]

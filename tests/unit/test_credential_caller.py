@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
+import trustme
 from tests.support.patience import PATIENCE_S
 
 from tocsin.http_client.target import parse_url
@@ -17,11 +19,13 @@ from tocsin.model.credential import Credential, origin_of, shown_host
 from tocsin.model.credential_type import CredentialType
 from tocsin.ports.http import Exchange, Identity, Invocation, Reply, Request, Result, Tls
 from tocsin.ports.seals import SealBroken
+from tocsin.targets import identities, tls
 from tocsin.targets.credentials import CredentialCaller
 from tocsin.testing.clock import FakeClock
 
 MINUTE_US = 60_000_000
 URL = "https://api.example.com/x"
+CA = trustme.CA().cert_pem.bytes().decode()
 
 
 def destination(url: str) -> str:
@@ -57,6 +61,19 @@ class Inner:
         """Nothing is open."""
 
 
+class Silent(Inner):
+    """Answers no request for a token. `busy` is set when there are as many as are made at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.busy = asyncio.Event()
+
+    def send(self, request: Request, done: Callable[[Result], None]) -> None:
+        self.asked.append(request)
+        if len(self.asked) == identities.FETCHES_MAX:
+            self.busy.set()
+
+
 class Sealed:
     """Opens what begins with its mark, in its context only."""
 
@@ -73,8 +90,8 @@ class Sealed:
 class Place:
     """A caller with its parts. Leaving it closes the caller."""
 
-    def __init__(self) -> None:
-        self.inner, self.clock, self.woken = Inner(), FakeClock(), asyncio.Event()
+    def __init__(self, inner: Inner | None = None) -> None:
+        self.inner, self.clock, self.woken = inner or Inner(), FakeClock(), asyncio.Event()
         self.caller = CredentialCaller(self.inner, self.inner, self.clock, Sealed())
         self.caller.ready = self.woken.set
 
@@ -105,8 +122,10 @@ class Place:
         return await answer
 
 
-def credential(kind: CredentialType = CredentialType.BEARER, secret: str = "the-token", **more: Any) -> Credential:
-    known = Credential("orders", "api", kind, 0, 0, ("https://api.example.com:443",), **more)
+def credential(
+    kind: CredentialType = CredentialType.BEARER, secret: str = "the-token", name: str = "api", **more: Any
+) -> Credential:
+    known = Credential("orders", name, kind, 0, 0, ("https://api.example.com:443",), **more)
     return msgspec.structs.replace(known, secret=Sealed().seal(secret, known.seal_context))
 
 
@@ -210,6 +229,107 @@ async def test_change_of_the_secret_alone_keeps_the_token_until_the_next_one_is_
         assert isinstance((await place.call("api")).outcome, Response)
         place.learn(msgspec.structs.replace(changed, client_id="another", version=3))
         assert isinstance((await place.call("api")).outcome, NoCredential)
+
+
+async def test_refused_token_is_renewed_once_and_a_failure_keeps_its_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identities, "_PAUSE_US", 10**12)
+    monkeypatch.setattr(identities, "_PAUSE_US_MAX", 10**12)
+    async with Place() as place:
+        place.inner.tokens = [(200, {"access_token": "one"})]
+        place.learn(oauth2())
+        await place.token()
+        place.inner.tokens = [(503, {})]
+        place.inner.status = 401
+        place.clock.advance(MINUTE_US)
+
+        async def refused() -> int:
+            """A receiver's 401, and how often a token has been asked for when all that follows from it has happened."""
+            assert isinstance((await place.call("api")).outcome, Response)
+            for _ in range(50):
+                await asyncio.sleep(0)
+            return len(place.inner.asked)
+
+        assert [await refused() for _ in range(3)] == [2, 2, 2]
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
+    """The TLS that is made for token endpoints: the name of its credential, and whether the event loop made it."""
+    found: list[tuple[str, bool]] = []
+
+    def tls_of(known: Credential, secret: str, *, to_issuer: bool = False) -> Tls | None:
+        if to_issuer:
+            found.append((known.name, threading.current_thread() is threading.main_thread()))
+        return tls.tls_of(known, secret, to_issuer=to_issuer)
+
+    monkeypatch.setattr(identities, "tls_of", tls_of)
+    return found
+
+
+async def test_authorities_of_a_token_endpoint_are_read_once_and_not_on_the_event_loop(
+    made: list[tuple[str, bool]],
+) -> None:
+    inner = Inner()
+    inner.tokens = [(200, {"access_token": "one"})]
+    held = identities.hold(
+        oauth2(ca=CA), identities.Tools(inner, FakeClock(), Sealed(), None, lambda: None), keeps=False
+    )
+    for _ in range(2):
+        assert isinstance(await held.renewed(), identities.Ready)
+    one, other = (request.tls for request in inner.asked)
+    assert one is not None and one is other and made == [("api", False)]
+
+
+async def test_authorities_are_read_for_as_many_token_endpoints_as_are_asked_at_once(
+    made: list[tuple[str, bool]],
+) -> None:
+    inner = Silent()
+    async with Place(inner) as place:
+        place.learn(*(oauth2(ca=CA, name=f"api-{number}") for number in range(2 * identities.FETCHES_MAX)))
+        await asyncio.wait_for(inner.busy.wait(), PATIENCE_S)
+        assert len(made) == identities.FETCHES_MAX
+
+
+async def test_credential_that_is_created_again_shares_no_connection_with_the_former() -> None:
+    def certified(**more: Any) -> Credential:
+        made = trustme.CA().issue_cert("api.example.com")
+        chain = made.cert_chain_pems[0].bytes().decode()
+        return credential(CredentialType.MTLS, made.private_key_pem.bytes().decode(), certificate=chain, **more)
+
+    async def key(place: Place, *known: Credential) -> str:
+        place.learn()
+        place.learn(*known)
+        assert isinstance((await place.call("api")).outcome, Response)
+        identity = place.inner.sent[-1].identity
+        assert identity is not None and identity.tls is not None
+        return identity.tls.key
+
+    one = certified()
+    known = [one, certified(), msgspec.structs.replace(one, ca=CA)]
+    assert {each.version for each in known} == {1}
+    async with Place() as place:
+        keys = [await key(place, each) for each in known]
+        assert len(set(keys)) == 3
+        assert await key(place, one) == keys[0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"origins": ("https://evil.example:443",)}, {"origins": ()}, {"ca": CA}],
+    ids=["hosts", "here", "ca"],
+)
+async def test_change_that_leads_elsewhere_does_not_take_the_token_along(change: dict[str, Any]) -> None:
+    async with Place() as place:
+        place.inner.tokens = [(200, {"access_token": "one"})]
+        place.learn(oauth2())
+        await place.token()
+        place.inner.tokens = [(401, {"error": "invalid_client"})]
+        wrong = Sealed().seal("wrong", oauth2().seal_context)
+        changed = msgspec.structs.replace(oauth2(), secret=wrong, version=2, **change)
+        place.learn(changed)
+        url = f"{changed.origins[0]}/" if changed.origins else "http://127.0.0.1/"
+        assert isinstance((await place.call("api", url)).outcome, NoCredential)
+        assert place.inner.sent == []
 
 
 @pytest.mark.parametrize(

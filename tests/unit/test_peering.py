@@ -69,6 +69,7 @@ def _outward_address() -> str | None:
         ({"workers": 2}, "workers: a sqlite store belongs to one process"),
         ({"workers": 2, "store": "memory://"}, "workers: a memory store is within one process"),
         ({"workers": 2, "store": STORE, "advertise": "10.0.0.5:7"}, "advertise: each worker has its own port"),
+        ({"workers": 2, "store": STORE, "audit_export_file": "-"}, "several workers would be mixed on standard output"),
         ({"advertise": "http://x"}, "'http://x' is not an address"),
         ({"advertise": "fd00::5"}, "'fd00::5' is not an address"),
         ({"advertise": "[:::]:1"}, "'[:::]:1' is not an address"),

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
 from joserfc import jwt
 from joserfc.jwk import KeySet
+from tests.support.patience import PATIENCE_S
 
 from tocsin.model.credential import Credential
 from tocsin.model.credential_type import CredentialType
+from tocsin.model.errors import StoreUnavailable
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 from tocsin.ports.records import Records
 from tocsin.ports.seals import NoSeals
 from tocsin.stores.memory import MemoryStore
+from tocsin.targets import signing_keys
 from tocsin.targets.identities import TokenRefused
 from tocsin.targets.signing_keys import KEPT_AFTER_US, PUBLISHED_BEFORE_US, SIGNS_US, SigningKeys
+from tocsin.tasks import end_tasks
 from tocsin.testing.clock import FakeClock
 
 CREDENTIAL = Credential("orders", "api", CredentialType.JWT, 0, 0, audience="https://receiver.test")
@@ -66,6 +73,7 @@ async def test_the_next_key_is_published_a_day_before_it_signs_and_the_former_a_
     assert await kids(other) == both, "tokens of the former key are still verified"
     clock.advance(1)
     await one.turn()
+    await other.turn()
     assert await kids(other) == both[1:]
 
 
@@ -93,3 +101,78 @@ async def test_a_token_has_the_claims_that_receivers_check() -> None:
         "iss": "https://timers.example", "sub": "tocsin:orders:api", "aud": "https://receiver.test",
         "iat": now_s, "exp": now_s + 600,
     }  # fmt: skip
+
+
+class Away(MemoryStore):
+    """A store that can't be reached. `asked` counts the attempts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.was_asked = 0, asyncio.Event()
+
+    async def records_version(self, kind: str) -> int:
+        self.asked += 1
+        self.was_asked.set()
+        await asyncio.sleep(0)
+        raise StoreUnavailable("it is away")
+
+
+async def test_a_store_that_is_away_is_not_asked_again_at_once_for_a_key_that_is_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(signing_keys, "_RETRY_S", 1e6)
+    clock, records = FakeClock(), Away()
+    one = keys(records, clock)
+    with pytest.raises(TokenRefused):
+        one.sign(CREDENTIAL, clock.now_us())
+    running = asyncio.create_task(one.run())
+    await asyncio.wait_for(records.was_asked.wait(), PATIENCE_S)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert records.asked == 1 and not running.done()
+    await end_tasks(running)
+
+
+class Slow(MemoryStore):
+    """Answers when it is `open`, and then fails if it is `away`. `asked` counts the reads of versions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.away, self.was_asked, self.open = 0, False, asyncio.Event(), asyncio.Event()
+
+    async def records_version(self, kind: str) -> int:
+        self.asked += 1
+        self.was_asked.set()
+        await self.open.wait()
+        if self.away:
+            raise StoreUnavailable("it is away")
+        return await super().records_version(kind)
+
+
+@pytest.mark.parametrize("away", [False, True])
+async def test_all_who_ask_for_the_keys_at_once_share_one_read(away: bool) -> None:
+    clock, records = FakeClock(), Slow()
+    one = keys(records, clock)
+    asking = [asyncio.create_task(one.published()) for _ in range(20)]
+    await asyncio.wait_for(records.was_asked.wait(), PATIENCE_S)
+    asking[0].cancel()
+    records.away = away
+    records.open.set()
+    first, *others = await asyncio.gather(*asking, return_exceptions=True)
+    assert records.asked == 1 and isinstance(first, asyncio.CancelledError)
+    assert all(isinstance(found, StoreUnavailable) if away else found == [] for found in others)
+
+
+async def test_keys_are_read_again_after_a_second_and_at_once_while_there_is_none() -> None:
+    clock, records = FakeClock(), Slow()
+    records.open.set()
+    one, other = keys(records, clock), keys(records, clock)
+    assert await kids(one) == [] == await kids(one)
+    await other.turn(wanted=True)
+    made = await kids(one)
+    assert made == await kids(other) != []
+    records.asked = 0
+    clock.advance(US_PER_SECOND - 1)
+    assert await kids(one) == made and records.asked == 0
+    clock.advance(1)
+    assert await kids(one) == made and records.asked == 1

@@ -37,7 +37,7 @@ class CredentialTester(Protocol):
 
     def refusal(self, credential: Credential, secret: str) -> FieldError | None:
         """What is wrong with its certificates and its private key, which is in clear, or that it can't be used on this node.
-        Takes milliseconds."""
+        Takes milliseconds; any thread may call it."""
 
     async def test(self, credential: Credential, url: str | None) -> CredentialTest:
         """Fetches the token that the credential needs, and opens a connection to each of its origins; with a `url`, to which

@@ -14,6 +14,7 @@ from tocsin.model.subjects import parse_target
 from tocsin.settings.declared import ENV_PREFIX, SETTINGS, Setting, env_name, made, setting_name
 from tocsin.settings.settings import SECRETS, Settings
 from tocsin.settings.sources import Entry, Origin, Source, entries_of, fault_of
+from tocsin.telemetry.audit_export import STDOUT
 
 #: Variables with the prefix that are not settings: the one that names the settings file, and those of the client commands, of
 #: `tocsin.native`, of worker processes, of the SDKs' test servers and of the tests.
@@ -168,6 +169,10 @@ def _against_workers(settings: Settings) -> list[str]:
         )
     if settings.advertise is not None and ":" in settings.advertise.rpartition("]")[2]:
         wrong.append("advertise: each worker has its own port; write the address without a port")
+    if settings.audit_export.file == STDOUT:
+        wrong.append(
+            "audit_export.file: lines of several workers would be mixed on standard output; name a file, which they share"
+        )
     if settings.cluster_port and settings.cluster_port + settings.workers > PORT_MAX + 1:
         wrong.append(
             f"cluster.port: {settings.workers} workers need as many ports from {settings.cluster_port} on; the last would be "

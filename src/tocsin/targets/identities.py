@@ -134,7 +134,8 @@ class _Fixed:
         # Made when it is first used: to read authorities takes milliseconds.
         if self._ready is None:
             try:
-                self._ready = self._make(*_opened(self.credential, self._tools))
+                secret = _secret(self.credential, self._tools)
+                self._ready = self._make(secret, tls_of(self.credential, secret))
             except (SealBroken, BadCertificate) as error:
                 self._ready = str(error)
         return self._ready
@@ -197,9 +198,10 @@ class _Issued(_Bearing):
 
     def __init__(self, credential: Credential, tools: Tools, former: _Issued | None, *, keeps: bool) -> None:
         super().__init__(credential, tools)
-        if former is not None and _same_client(former.credential, credential):
-            # Only its secret has changed: what the former one got is good until the new one gets something.
+        if former is not None and _takes_token(credential, former.credential):
+            # What the former one got is good until the new one gets something.
             self._token = former._token
+        self._issuer_tls: Tls | None = None
         self._failures = 0
         self._wake = asyncio.Event()
         self._fetching: asyncio.Task[None] | None = None
@@ -210,6 +212,9 @@ class _Issued(_Bearing):
         return self._error or self.ready()
 
     def doubt(self) -> None:
+        if self._failures:
+            # The next token is on its way already; a receiver's answers don't shorten the pause between attempts.
+            return
         token = self._token
         if token is not None and self._tools.clock.boottime_us() - token.issued_at >= _DOUBTED_AFTER_US:
             self._wake.set()
@@ -251,10 +256,13 @@ class _Issued(_Bearing):
         credential, tools = self.credential, self._tools
         waited = self._token is None or not self._token.is_valid(tools.clock.boottime_us())
         try:
-            secret, tls = _opened(credential, tools, to_issuer=True)
+            secret = _secret(credential, tools)
             async with tools.fetches:
+                if credential.ca and self._issuer_tls is None:
+                    # Once, and elsewhere: to read the system's authorities holds up a thread for tens of milliseconds.
+                    self._issuer_tls = await asyncio.to_thread(tls_of, credential, secret, to_issuer=True)
                 asked_at = tools.clock.boottime_us()
-                value, lifetime_us = await _ask(tools.client, credential, secret, tls)
+                value, lifetime_us = await _ask(tools.client, credential, secret, self._issuer_tls)
         except (SealBroken, BadCertificate, TokenRefused) as error:
             self._failures += 1
             if str(error) != self._error:
@@ -268,15 +276,16 @@ class _Issued(_Bearing):
             tools.ready()
 
 
-def _opened(credential: Credential, tools: Tools, *, to_issuer: bool = False) -> tuple[str, Tls | None]:
-    """The secret in clear, and what secures connections. Raises SealBroken, BadCertificate."""
-    secret = tools.seals.open(credential.secret, credential.seal_context) if credential.secret else ""
-    return secret, tls_of(credential, secret, to_issuer=to_issuer)
+def _secret(credential: Credential, tools: Tools) -> str:
+    """The secret in clear. Raises SealBroken."""
+    return tools.seals.open(credential.secret, credential.seal_context) if credential.secret else ""
 
 
-def _same_client(one: Credential, other: Credential) -> bool:
-    names = ("token_url", "client_id", "scope", "audience")
-    return all(getattr(one, name) == getattr(other, name) for name in names)
+def _takes_token(credential: Credential, former: Credential) -> bool:
+    """Whether the token of the former credential is one of this one, too, and goes nowhere else: a token is kept from whoever
+    may change a credential as its secret is."""
+    same = all(getattr(credential, name) == getattr(former, name) for name in ("client_id", "scope", "audience"))
+    return same and not credential.leads_elsewhere(former)
 
 
 class _Answer(msgspec.Struct):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Callable
 from itertools import pairwise
@@ -26,6 +27,8 @@ PUBLISHED_BEFORE_US = US_PER_DAY
 KEPT_AFTER_US = US_PER_DAY + LIFETIME_US_MAX
 #: How often a node looks whether there is another key, or should be; after a failure, and otherwise.
 _RETRY_S, _INTERVAL_S = 1.0, 60.0
+#: How long what was read is published without another look.
+_FRESH_US = US_PER_SECOND
 _ALGORITHM = "ES256"
 
 _log = structlog.get_logger("tocsin.targets")
@@ -43,7 +46,9 @@ class SigningKeys:
         self._private: dict[str, Any] = {}
         self._version: int | None = None
         self._wanted = asyncio.Event()
+        self._read_at = 0
         self._reading = asyncio.Lock()
+        self._shared: asyncio.Task[None] | None = None
         #: Called when there is a key to sign with for the first time.
         self.ready: Callable[[], object] = lambda: None
 
@@ -70,10 +75,22 @@ class SigningKeys:
             raise TokenRefused(f"its signing key: {error}") from None
 
     async def published(self) -> list[dict[str, str]]:
-        """The public keys as a JWK set has them: those of the past day, the present one and the next. Raises StoreError,
+        """The public keys as a JWK set has them: those of the past day, the present one and the next. Anyone may ask: the
+        store is asked once for all who ask meanwhile, and not again within a second once there is a key. Raises StoreError,
         TimeoutError."""
-        await self._read()
+        # The first key signs at once, each next one a day after it was stored: only that there is none must not be old.
+        if not self._keys or self._clock.boottime_us() - self._read_at >= _FRESH_US:
+            if self._shared is None:
+                self._shared = asyncio.get_running_loop().create_task(self._read())
+                self._shared.add_done_callback(self._was_shared)
+            await asyncio.shield(self._shared)
         return self.present
+
+    def _was_shared(self, read: asyncio.Task[None]) -> None:
+        self._shared = None
+        if not read.cancelled():
+            # Those who asked may have gone; nobody misses the error then.
+            read.exception()
 
     @property
     def present(self) -> list[dict[str, str]]:
@@ -83,17 +100,16 @@ class SigningKeys:
     async def run(self) -> None:
         """Reads the keys now and then, and makes the next one when it is time, once there is one or one is wanted."""
         while True:
-            pause_s = _INTERVAL_S
             try:
                 await self.turn()
             except (StoreError, TimeoutError) as error:
                 _log.warning("signing keys not read", error=str(error) or type(error).__name__)
-                pause_s = _RETRY_S
-            try:
-                async with asyncio.timeout(pause_s):
+                # A key that is wanted stays so until the store answers: it must not end this pause.
+                await asyncio.sleep(_RETRY_S)
+                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_INTERVAL_S):
                     await self._wanted.wait()
-            except TimeoutError:
-                pass
 
     async def turn(self, *, wanted: bool = False) -> None:
         """Reads the keys, and makes the next one, or removes former ones, where it is time, if there is one or one is wanted.
@@ -105,11 +121,13 @@ class SigningKeys:
 
     async def _read(self) -> None:
         """Takes over the keys as they are stored. Raises StoreError, TimeoutError."""
-        async with self._reading, asyncio.timeout(self._timeout_s):
+        async with asyncio.timeout(self._timeout_s), self._reading:
+            began_at = self._clock.boottime_us()
             version = await self._records.records_version(SIGNING_KEYS)
-            if version == self._version:
-                return
-            had, self._keys, self._version = bool(self._keys), await signing_keys(self._records), version
+            had = bool(self._keys)
+            if version != self._version:
+                self._keys, self._version = await signing_keys(self._records), version
+            self._read_at = began_at
         known = {each.kid for each in self._keys}
         self._private = {kid: key for kid, key in self._private.items() if kid in known}
         if self._keys and not had:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import ssl
 import tempfile
@@ -39,8 +40,10 @@ def tls_of(credential: Credential, secret: str, *, to_issuer: bool = False) -> T
             raise BadCertificate("ca", f"has no certificates in PEM ({_reason(error)})") from None
     if is_client:
         _load_client(context, credential.certificate, secret)
-    key = f"{credential.namespace}/{credential.name} {credential.version} {to_issuer:d}"
-    return Tls(key, context)
+    # By what secures the connections: a version may return, when the credential is removed and created again.
+    parts = "\0".join((credential.certificate, credential.secret, credential.ca))
+    content = hashlib.sha256(parts.encode()).hexdigest()
+    return Tls(f"{credential.namespace}/{credential.name} {content} {to_issuer:d}", context)
 
 
 def _load_client(context: ssl.SSLContext, certificate: str, key: str) -> None:

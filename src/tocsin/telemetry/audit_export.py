@@ -3,8 +3,8 @@ output, and logs for OpenTelemetry.
 
 Each destination has a queue in memory and a thread that empties it. Whoever reports something appends to the queue, and never
 waits: while a destination is slow or away the queue fills up, and what it has no room for is dropped and counted. As soon as
-there is room again, the first line states how many are missing before it. What a destination refuses is sent to it again, so
-that it may get a record twice.
+there is room again, the first line states how many are missing before it. What a destination has not taken is sent again, so
+that it may get a record twice. A batch that it refuses is halved, down to the record that it doesn't take.
 """
 
 from __future__ import annotations
@@ -32,26 +32,33 @@ from tocsin.model.setting_values import api_url
 from tocsin.ports.audit import Actor
 
 if TYPE_CHECKING:
+    import requests
     from opentelemetry.sdk._logs import ReadableLogRecord
 
 _log = structlog.get_logger("tocsin.audit")
 
 #: Stands for standard output.
 STDOUT = "-"
-#: Records that wait for a destination; those beyond are dropped.
-_WAITING_MAX = 10_000
+#: Records that wait for a destination, and ids in them, which bound their memory; those beyond are dropped.
+_WAITING_MAX, _WAITING_IDS_MAX = 10_000, 100_000
 #: Ids in a record. More of one operation are several records.
 _IDS_MAX = 100
 #: How often a thread looks for records. It is not woken for each: that would cost the event loop more than the record.
 _INTERVAL_S = 0.1
-#: Records that a destination gets at once.
-_BATCH_MAX = 512
+#: Records that a destination gets at once, and ids in them, which bound the request's bytes.
+_BATCH_MAX, _BATCH_IDS_MAX = 512, 5_000
+#: How often a record is sent that the destination refuses alone; then it is dropped.
+_REFUSALS_MAX = 3
+#: A collector's answers that speak of the request. After others, the same one may be taken later.
+_REFUSALS = frozenset({400, 413, 422})
 #: The pauses after failures: the first one, and the longest.
 _PAUSE_S, _PAUSE_S_MAX = 0.5, 15.0
 #: Seconds for a request to a collector, its repetitions included.
 _REQUEST_TIMEOUT_S = 5.0
 #: How long the end of a node waits for what the destinations have not taken.
 _CLOSE_TIMEOUT_S = 5.0
+#: The kind of a record that states how many are missing.
+_DROPPED = "dropped"
 #: The mode of a new file, as far as the process permits; an existing one keeps its own.
 _FILE_MODE = 0o640
 
@@ -63,7 +70,8 @@ class AuditExportOptions:
     file: str | None = setting(
         None,
         "File to which a copy of the audit trail is appended as JSON lines, with changes of timers, schedules and service "
-        "calls; `-` is standard output. It may be moved away at any time: the next line makes another. Unset: no lines.",
+        "calls; `-` is standard output, of a server with one worker. It may be moved away at any time: the next line makes "
+        "another. Unset: no lines.",
     )
     endpoint: str | None = setting(
         None,
@@ -99,6 +107,10 @@ class Record(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     records: int = 0
 
 
+class Refused(OSError):
+    """A destination has answered that it takes these records neither now nor later; fewer of them it may take."""
+
+
 class Sink(Protocol):
     """A destination. Its methods are called by its thread alone."""
 
@@ -106,14 +118,16 @@ class Sink(Protocol):
     name: str
 
     def send(self, records: Sequence[Record]) -> None:
-        """Returns once they are with the destination. Raises OSError; then the same ones are sent again."""
+        """Returns once they are with the destination. Raises OSError; then the same ones are sent again, after
+        Refused fewer of them."""
 
     def close(self) -> None:
         """Nothing follows."""
 
 
 class _Queue:
-    """The records for one destination, and the thread that sends them. `dropped` is called for each record that is."""
+    """The records for one destination, and the thread that sends them. `dropped` is called for each record that is, by the
+    thread that queues."""
 
     def __init__(self, sink: Sink, node: str, dropped: Callable[[str], object]) -> None:
         self._sink = sink
@@ -121,7 +135,13 @@ class _Queue:
         self._count = dropped
         self._waiting: deque[Record] = deque()
         self._dropped = 0
+        # Ids that were queued, and those that have left: each is counted by one thread, so that no lock is needed.
+        self._ids_in = self._ids_out = 0
         self._batch: list[Record] = []
+        self._batch_max = _BATCH_MAX
+        self._refusals = 0
+        # Records that were dropped because they were refused, and those of them that are counted.
+        self._refused = self._refused_counted = 0
         self._ending = threading.Event()
         # Of the process's end it is no business whether a destination answers.
         self._thread = threading.Thread(target=self._run, name=f"audit-export-{sink.name}", daemon=True)
@@ -129,23 +149,25 @@ class _Queue:
 
     def put(self, record: Record) -> None:
         """Queues a record, or drops it. Called by one thread, that of the event loop."""
-        if len(self._waiting) >= _WAITING_MAX:
+        if not self._has_room():
             if not self._dropped:
-                _log.warning("audit export dropping records", sink=self._sink.name, waiting=_WAITING_MAX)
+                _log.warning("audit export dropping records", sink=self._sink.name, waiting=len(self._waiting))
             self._dropped += 1
             self._count(self._sink.name)
             return
         if self._dropped:
             self.announce()
+        self._ids_in += len(record.ids)
         self._waiting.append(record)
 
     def announce(self) -> None:
-        """Queues how many records were dropped, if any were and there is room."""
-        if self._dropped and len(self._waiting) < _WAITING_MAX:
+        """Queues how many records were dropped, if any were and there is room; counts those that were refused."""
+        while self._refused_counted < self._refused:
+            self._refused_counted += 1
+            self._count(self._sink.name)
+        if self._dropped and self._has_room():
             missing, self._dropped = self._dropped, 0
-            self._waiting.append(
-                Record(format_instant(time.time_ns() // 1_000), "dropped", self._node, records=missing)
-            )
+            self._waiting.append(self._missing(missing))
 
     def close(self) -> None:
         """Sends what is left, for some seconds at most."""
@@ -174,13 +196,55 @@ class _Queue:
 
     def _send(self) -> None:
         while self._waiting:
-            # They stay in the queue, from which nobody else removes any, until they are sent.
             if not self._batch:
-                self._batch = [self._waiting[place] for place in range(min(len(self._waiting), _BATCH_MAX))]
-            self._sink.send(self._batch)
-            for _ in self._batch:
+                self._batch = self._next()
+            try:
+                self._sink.send(self._batch)
+            except Refused:
+                if not self._went_on():
+                    raise
+                continue
+            for record in self._batch:
                 self._waiting.popleft()
-            self._batch = []
+                self._ids_out += len(record.ids)
+            self._batch, self._refusals = [], 0
+            self._batch_max = min(2 * self._batch_max, _BATCH_MAX)
+
+    def _next(self) -> list[Record]:
+        """The first records. They stay in the queue, from which nobody else removes any, until they are sent."""
+        batch, ids = [self._waiting[0]], len(self._waiting[0].ids)
+        for place in range(1, min(len(self._waiting), self._batch_max)):
+            record = self._waiting[place]
+            ids += len(record.ids)
+            if ids > _BATCH_IDS_MAX:
+                break
+            batch.append(record)
+        return batch
+
+    def _went_on(self) -> bool:
+        """After a refusal: halves the batch, or replaces a single record that was refused repeatedly by its announcement.
+        False if the same is to be sent once more. An announcement always is: so a destination that refuses whatever it gets
+        costs one record."""
+        if len(self._batch) > 1:
+            self._batch_max = len(self._batch) // 2
+            self._batch = self._batch[: self._batch_max]
+            return True
+        (record,) = self._batch
+        self._refusals += 1
+        if self._refusals < _REFUSALS_MAX or record.kind == _DROPPED:
+            return False
+        _log.warning("audit export dropping a record that is refused", sink=self._sink.name, action=record.action)
+        self._refused += 1
+        self._waiting[0] = self._missing(1)
+        self._ids_out += len(record.ids)
+        self._batch, self._refusals = [], 0
+        return True
+
+    def _has_room(self) -> bool:
+        return len(self._waiting) < _WAITING_MAX and self._ids_in - self._ids_out < _WAITING_IDS_MAX
+
+    def _missing(self, records: int) -> Record:
+        return Record(format_instant(time.time_ns() // 1_000), _DROPPED, self._node, records=records)
 
 
 class Exports:
@@ -306,25 +370,36 @@ class _Logs:
 
     def __init__(self, endpoint: str, node: str) -> None:
         # An extra, and slow to import.
+        import requests
         from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
         from opentelemetry.sdk._logs.export import LogRecordExportResult
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
         self._succeeded = LogRecordExportResult.SUCCESS
-        self._exporter = OTLPLogExporter(endpoint=f"{endpoint}/v1/logs", timeout=_REQUEST_TIMEOUT_S)
+        # The exporter says only whether it succeeded. Its session knows the answer, too; 0: there was none.
+        self._status = 0
+        session = requests.Session()
+        session.hooks["response"].append(self._answered)
+        self._exporter = OTLPLogExporter(endpoint=f"{endpoint}/v1/logs", timeout=_REQUEST_TIMEOUT_S, session=session)
         named = {"service.name": "tocsin", "service.version": __version__, "service.instance.id": node}
         self._resource = Resource.create(named)
         self._scope = InstrumentationScope("tocsin.audit", __version__)
 
     def send(self, records: Sequence[Record]) -> None:
         """Sends them as one request."""
+        self._status = 0
         if self._exporter.export([self._of(record) for record in records]) is not self._succeeded:
-            raise OSError("the collector has not accepted the logs")
+            error = Refused if self._status in _REFUSALS else OSError
+            answer = f": it answered {self._status}" if self._status else ""
+            raise error(f"the collector has not accepted the logs{answer}")
 
     def close(self) -> None:
         """Ends the connection."""
         self._exporter.shutdown()  # type: ignore[no-untyped-call]
+
+    def _answered(self, response: requests.Response, **_: object) -> None:
+        self._status = response.status_code
 
     def _of(self, record: Record) -> ReadableLogRecord:
         from opentelemetry._logs import LogRecord, SeverityNumber
@@ -334,7 +409,7 @@ class _Logs:
         at, details = shown.pop("at"), shown.pop("details", {})
         attributes = {f"tocsin.audit.{name}": value for name, value in shown.items()}
         attributes |= {f"tocsin.audit.details.{name}": value for name, value in details.items()}
-        severity = SeverityNumber.WARN if record.kind == "dropped" else SeverityNumber.INFO
+        severity = SeverityNumber.WARN if record.kind == _DROPPED else SeverityNumber.INFO
         made = LogRecord(
             timestamp=parse_instant(at) * 1_000,
             severity_text=severity.name,

@@ -191,7 +191,8 @@ class StoredCredentials:
                 raise TooManyCredentials(f"namespace {namespace!r} has {CREDENTIALS_MAX} credentials, the maximum")
             sealed = self._secret(wanted, secret, known)
             clear = self._clear(wanted, sealed) if sealed and secret is None else secret or ""
-            if (bad := self._tester.refusal(wanted, clear)) is not None:
+            # To read the system's authorities holds up a thread for tens of milliseconds.
+            if (bad := await asyncio.to_thread(self._tester.refusal, wanted, clear)) is not None:
                 raise InvalidInput(bad)
             changed = msgspec.structs.replace(
                 wanted,

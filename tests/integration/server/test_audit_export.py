@@ -6,25 +6,32 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from tests.support.calls import Api
 from tests.support.cluster import until
 from tests.support.command import command
 from tests.support.mcp import over_http
-from tests.support.otlp import attributes, collector
+from tests.support.otlp import Collector, attributes, collector
 from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
+from tocsin.model.audit import AuditSource
 from tocsin.model.ids import Uuid7Source
+from tocsin.ports.audit import Actor
+from tocsin.telemetry import audit_export
+from tocsin.telemetry.audit_export import AuditExportOptions, Exports, open_exports
 
 NOWHERE = "http://127.0.0.1:9/"
 SECRET = "s3cr3t-that-nobody-sees"
 ENV = {"TOCSIN_KEYS_REFRESH": "50ms", "TOCSIN_EGRESS_ALLOW": "127.0.0.1"}
+ACTOR = Actor("k", "192.0.2.1", AuditSource.API, "shop")
 _new_id = Uuid7Source(lambda: time.time_ns() // 1_000)
 
 
@@ -218,7 +225,7 @@ async def test_a_collector_gets_logs_also_after_it_was_away(tmp_path: Path) -> N
         await server.start()
         api = Api(server)
         await api.create("one", NOWHERE, delay="1h", payload={"card": SECRET})
-        await collected.refusal()
+        await collected.refusals(1)
         await api.create("two", NOWHERE, delay="1h")
         assert (await api("namespaces/create", name="shop"))[0] == 200
         collected.refusing = False
@@ -234,6 +241,52 @@ async def test_a_collector_gets_logs_also_after_it_was_away(tmp_path: Path) -> N
     assert SECRET not in str(logs)
     assert "audit export interrupted" in server.log()
     assert "audit export resumed" in server.log()
+
+
+@asynccontextmanager
+async def exporting(to: Collector, dropped: Callable[[str], object]) -> AsyncIterator[Exports]:
+    """An export to this collector alone, without a server."""
+    exports = open_exports(AuditExportOptions(endpoint=to.url), "node", dropped)
+    assert exports is not None
+    try:
+        yield exports
+    finally:
+        await asyncio.to_thread(exports.close)
+
+
+def kinds_and_ids(logs: list[LogRecord]) -> list[tuple[str, ...]]:
+    shown = [attributes(each) for each in logs]
+    return [(each["tocsin.audit.kind"], *each.get("tocsin.audit.ids", ())) for each in shown]
+
+
+async def test_a_collector_that_limits_bodies_gets_all_that_it_takes() -> None:
+    dropped = list[str]()
+    async with collector() as collected:
+        collected.longest = 20_000
+        async with exporting(collected, dropped.append) as exports:
+            for number in range(600):
+                exports.changed("timers/create", ACTOR, "default", ["x" * 30_000 if number == 300 else str(number)])
+            logs = await collected.count_logs(600)
+    expected = [("dropped",) if number == 300 else ("change", str(number)) for number in range(600)]
+    assert kinds_and_ids(logs) == expected
+    assert [attributes(each)["tocsin.audit.records"] for each in logs if each.event_name.endswith("dropped")] == [1]
+    assert dropped == ["otlp"]
+
+
+async def test_a_collector_that_refuses_everything_costs_one_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_export, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(audit_export, "_PAUSE_S_MAX", 0.01)
+    dropped = list[str]()
+    async with collector() as collected:
+        collected.longest = 0
+        async with exporting(collected, dropped.append) as exports:
+            for number in range(5):
+                exports.changed("timers/create", ACTOR, "default", [str(number)])
+            await collected.refusals(20)
+            collected.longest = 20_000
+            logs = await collected.count_logs(5)
+    assert kinds_and_ids(logs) == [("dropped",), *(("change", str(number)) for number in range(1, 5))]
+    assert dropped == ["otlp"]
 
 
 async def test_a_collector_that_is_away_keeps_no_server_from_ending(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,19 +58,38 @@ class Place(NamedTuple):
             answer = await client.post(f"{self.url}/api/v1/{path}", json=body)
         return answer.status_code, answer.json() if answer.content else None
 
+    async def foreign_sources(self) -> int:
+        """How many requests were refused because of their source."""
+        async with httpx.AsyncClient(headers={"authorization": f"Bearer {self.admin}"}) as client:
+            metrics = (await client.get(f"{self.url}/metrics")).text
+        found = re.search(r'tocsin_authentication_failures_total{reason="foreign_source"} (\d+)\.0', metrics)
+        return 0 if found is None else int(found[1])
+
+    def foreign_lines(self) -> list[tuple[str, str, str]]:
+        """What the log has of them: where, from which address, with which key."""
+        lines = [json.loads(line) for line in self.server.log().splitlines() if "foreign_source" in line]
+        return [(line["where"], line["address"], line["key"]) for line in lines]
+
     async def create(self, key: str, timer_id: str, *, via: str | None = None) -> tuple[int, Any]:
         timer = {"namespace": "default", "id": timer_id, "delay": "1h", "callbackUrl": NOWHERE}
         return await self.call(key, "timers/create", via=via, **timer)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
-    server = ServerProcess(tmp_path_factory.mktemp("limited-keys") / "data", env=ENV)
+@asynccontextmanager
+async def started(folder: Path) -> AsyncIterator[Place]:
+    """A server behind a proxy, with an admin key."""
+    server = ServerProcess(folder / "data", env=ENV)
     code, out, err = await command("keys", "create", "--role", "admin", "--data-dir", str(server.data_dir))
     assert code == 0, err
     await server.start()
     yield Place(server, out.strip())
     assert await server.stop() == 0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
+    async with started(tmp_path_factory.mktemp("limited-keys")) as place:
+        yield place
 
 
 async def test_a_key_may_use_its_operations_and_no_others(place: Place) -> None:
@@ -123,12 +143,9 @@ async def test_a_key_counts_from_its_sources_as_the_proxy_names_them(place: Plac
     status, problem = await place.create(key, "one")
     assert (status, "127.0.0.1 is not among them" in problem["detail"]) == (403, True)
     # However often: a valid key is no guess.
+    before = await place.foreign_sources()
     assert {(await place.create(key, "one", via=OUTSIDE))[0] for _ in range(25)} == {403}
-    async with httpx.AsyncClient(headers={"authorization": f"Bearer {place.admin}"}) as client:
-        metrics = (await client.get(f"{place.url}/metrics")).text
-    assert re.search(r'tocsin_authentication_failures_total{reason="foreign_source"} 2\d\.0', metrics)
-    (line, *_) = [line for line in place.server.log().splitlines() if "foreign_source" in line]
-    assert (json.loads(line)["address"], json.loads(line)["key"]) == (OUTSIDE, key.split("_")[1])
+    assert await place.foreign_sources() == before + 25
 
 
 async def test_without_trusted_proxies_the_connection_counts(tmp_path: Path) -> None:
@@ -205,6 +222,22 @@ async def test_the_pages_are_limited_alike(place: Place) -> None:
         assert (refused.status_code, f"the address {OUTSIDE} is not among them" in refused.text) == (403, True)
         assert "default" not in refused.text
         assert (await outsider.client.get("/login")).status_code == 200
+
+
+async def test_use_of_a_key_from_elsewhere_is_counted_and_logged_with_the_key(tmp_path: Path) -> None:
+    # A server of its own: the log has the first ten of a minute.
+    async with started(tmp_path) as place:
+        insider, outsider = Browser(place, INSIDE), Browser(place, OUTSIDE)
+        async with insider.client, outsider.client:
+            key = await place.key(sources=["10.0.0.0/8"])
+            assert (await place.create(key, "one", via=OUTSIDE))[0] == 403
+            assert (await outsider.sign_in(key)).status_code == 403
+            assert (await insider.sign_in(key)).status_code == 303
+            outsider.client.cookies.update(insider.client.cookies)
+            assert (await outsider.client.get("/timers")).status_code == 403
+            assert await place.foreign_sources() == 3
+            key_id = key.split("_")[1]
+            assert place.foreign_lines() == [(where, OUTSIDE, key_id) for where in ("api", "pages", "pages")]
 
 
 async def test_the_form_makes_limited_keys_and_the_table_shows_them(place: Place) -> None:

@@ -549,11 +549,16 @@ class Assembly:
         batch.finished.append(entry)
         if entry.with_history:
             try:
-                self.ends.record(entry.row, entry.timer)
+                self.ends.keep(entry.row, entry.timer)
             except UNUSABLE as error:
                 entry.with_history = False
                 batch.unusable.append((key[1], f"history: {type(error).__name__}: {error}"[:REASON_CHARS_MAX]))
             self._notify_end(entry.row, entry.timer, entry.row.generation)
+        try:
+            # Also of an end whose history can't be kept: no gap would state that its event is missing.
+            self.ends.ended(entry.row, entry.timer)
+        except UNUSABLE as error:
+            batch.unusable.append((key[1], f"event: {type(error).__name__}: {error}"[:REASON_CHARS_MAX]))
         watermark = batch.store.delete_to
         in_range = self._window.range_delete and watermark is not None and key <= watermark
         if key[1] not in batch.final and not in_range:

@@ -224,7 +224,7 @@ class CommitLane:
             for uuid, reason in batch.unusable:
                 self._context.observe(WriteRefused(shard.shard_id, uuid, reason))
             if (writes := batch.writes) or batch.finished or batch.drains_events:
-                left -= writes + len(batch.finished)
+                left -= writes + len(batch.finished) + len(batch.events_removed)
                 finished_left = max(finished_left - len(batch.finished), 0)
                 batches.append((shard, batch))
         self._left_out = [shard for shard, *_ in valid[considered:]]

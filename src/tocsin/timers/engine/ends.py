@@ -37,11 +37,11 @@ class EndRows:
 
     def record(self, row: Row, timer: Timer) -> None:
         """Adds what is kept of a finished timer, and the event of its end."""
-        self._keep(row, timer)
-        if self.sinks is not None and timer.notifies is None:
-            self._end_of_row(row, timer)
+        self.keep(row, timer)
+        self.ended(row, timer)
 
-    def _keep(self, row: Row, timer: Timer) -> None:
+    def keep(self, row: Row, timer: Timer) -> None:
+        """Adds what is kept of a finished timer."""
         batch, (mode, retention_us) = self._batch, self._history_rule(timer.namespace)
         if timer.monitor is not None or (timer.notifies is not None and timer.status is Status.COMPLETED):
             return
@@ -70,7 +70,10 @@ class EndRows:
 
     # ------------------------------------------------------------------ events
 
-    def _end_of_row(self, row: Row, timer: Timer) -> None:
+    def ended(self, row: Row, timer: Timer) -> None:
+        """Adds the event of the end of a finished timer."""
+        if self.sinks is None or timer.notifies is not None:
+            return
         now_us, uuid = self._now_us, row.key[1]
         if timer.monitor is not None:
             self._add(uuid, timer, lambda event_id: monitor_event(event_id, timer, str(timer.status), now_us))

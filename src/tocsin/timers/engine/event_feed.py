@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from tocsin.model.answer import Outcome, Response
+from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.errors import RecordUndecodable, StoreError
 from tocsin.model.namespace import Namespace
 from tocsin.model.retry import backoff_us
@@ -20,6 +20,7 @@ from tocsin.model.sink import GAP, SinkEvent, decode_event, encode_event, gap_ev
 from tocsin.model.timer import JSON_TYPE, NULL_PAYLOAD, RawBody
 from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.observer import LoadFailed
+from tocsin.ports.seals import SealBroken, opener
 from tocsin.ports.sinks import EventNotTaken, EventPublished, EventsLost
 from tocsin.ports.store import EVENTS_END, EVENTS_START, EVENTS_SUFFIX, FireKey, StoredRow
 from tocsin.timers.engine.context import Context
@@ -27,11 +28,15 @@ from tocsin.timers.engine.event_log import Gap
 from tocsin.timers.engine.shard import Shard
 from tocsin.timers.engine.window import Window
 
-#: Outcomes that concern all sinks: they are on one server.
-_SERVER_AWAY = frozenset({"CONNECTION_FAILED", "CONNECTION_CLOSED", "TIMEOUT", "SHUTDOWN"})
-#: Least time between two removals of a few events beyond the backlog: each rewrites the gap. At most so many go at once, in
-#: one chunk with the gap, for which every store has room.
-_LOSE_INTERVAL_US, _LOST_MAX = 1_000_000, 50
+#: Outcomes that concern all sinks: they are on one server. TIMEOUT does not: a mere subscriber acknowledges nothing.
+_SERVER_AWAY = frozenset({"CONNECTION_FAILED", "CONNECTION_CLOSED", "SHUTDOWN"})
+#: Least time between two removals of a few events beyond the backlog: each rewrites the gap. At most so many go in one chunk
+#: with their gap, for which every store has room, and so many at once.
+_LOSE_INTERVAL_US, _LOST_MAX, _LOST_AT_ONCE = 1_000_000, 50, 500
+#: Published and other events whose rows wait for being deleted, at which a pass ends.
+_REMOVED_MAX = 1_000
+#: Events that are tried between two removals, so that a shard at its limit goes on publishing.
+_TRIED_BETWEEN = 10
 #: Characters of the reason why a sink has not taken an event.
 _DETAIL_CHARS_MAX = 200
 
@@ -62,6 +67,8 @@ class _Feed:
         # Up to where everything was read, and taken or left to a lane.
         self._read_to = EVENTS_START
         self._paused_until = self._lose_at = 0
+        # Whether events were removed beyond the backlog since the last pass; how many the present one has tried.
+        self._lost, self._tried = False, 0
 
     @property
     def ended(self) -> bool:
@@ -82,14 +89,35 @@ class _Feed:
         log, boot_us = self._log, self._context.clock.boottime_us()
         if not log.counted:
             await self._count()
-        excess = log.rows - len(log.removed) - self._context.limits.sink_backlog_max
-        if excess > 0 and not log.gaps and (boot_us >= self._lose_at or excess >= _LOST_MAX):
+        if log.gaps:
+            # Read again once they are durable, before what follows them.
+            return
+        paused = boot_us < self._paused_until
+        loses = self._at_limit() and (paused or not self._lost)
+        if loses:
             self._lose_at = boot_us + _LOSE_INTERVAL_US
-            await self._lose(min(excess, _LOST_MAX))
-        if boot_us >= self._paused_until:
-            due = [lane for lane in self.lanes.values() if lane.behind and boot_us >= lane.again_at]
-            if due or self._read_to < log.committed_to:
-                await self._publish_from(min(self._read_to, *(lane.after for lane in due), log.committed_to), due)
+            await self._lose(min(self._excess, _LOST_AT_ONCE))
+            self._lost = bool(log.gaps)
+            if self._lost:
+                return
+        if paused:
+            return
+        self._lost = False
+        due = [lane for lane in self.lanes.values() if lane.behind and boot_us >= lane.again_at]
+        if due or self._read_to < log.committed_to:
+            await self._publish_from(min(self._read_to, *(lane.after for lane in due), log.committed_to), due)
+        if not loses and self._at_limit():
+            self.wake.set()
+
+    @property
+    def _excess(self) -> int:
+        """How many events more than the backlog may have remain once what is published is deleted."""
+        return self._log.rows - len(self._log.removed) - self._context.limits.sink_backlog_max
+
+    def _at_limit(self) -> bool:
+        """Whether events are to be removed now: many, or some if none were of late."""
+        excess = self._excess
+        return excess >= _LOST_MAX or (excess > 0 and self._context.clock.boottime_us() >= self._lose_at)
 
     async def _page(self, after: FireKey) -> tuple[list[StoredRow], FireKey]:
         """The events behind a key that are durable, and the key up to which they are all of them."""
@@ -114,19 +142,23 @@ class _Feed:
         """Publishes everything behind a key but what lanes that are behind have left; those that are due begin again."""
         for lane in due:
             lane.behind = False
-        log = self._log
-        upto = log.committed_to
+        log, self._tried = self._log, 0
+        upto, former = log.committed_to, self._read_to
         self._read_to = after
         while after < upto:
-            # As of before the page is read: it may have rows that are gone, or are gaps, once their turn comes.
-            leaving, gaps = log.leaving(), {*log.gaps}
+            # As of before the page is read: it may have rows that are gone once their turn comes.
+            leaving = log.leaving()
             rows, after = await self._page(after)
             for row in rows:
-                if row.uuid in gaps:
-                    self._await_gap(row)
-                elif row.uuid not in leaving and not await self._publish_row(row):
+                if row.uuid not in leaving and not await self._publish_row(row):
                     return
                 self._read_to = row.key
+                if self.ended or len(log.removed) >= _REMOVED_MAX:
+                    return
+                if self._tried >= _TRIED_BETWEEN and self._at_limit():
+                    return
+            # What lies between was taken, or left by lanes that are behind.
+            after = max(after, min([former, *(lane.after for lane in due if not lane.behind)]))
             self._read_to = after
 
     async def _publish_row(self, row: StoredRow) -> bool:
@@ -147,8 +179,11 @@ class _Feed:
         try:
             event = decode_event(row.record)
         except RecordUndecodable:
+            # Read again once the gap is durable that takes its place, before what follows it.
+            lane.behind, lane.again_at = True, 0
             self._replace(namespace, [row], "damaged")
             return True
+        self._tried += 1
         outcome = await self._publish(event, f"{url}.{event.type}", known, row.record)
         if self._shard.window is not self.window:
             return False
@@ -156,22 +191,20 @@ class _Feed:
             lane.after, lane.failures, lane.behind_since = row.key, 0, None
             self._remove(row)
             self._context.observe(EventPublished(namespace, event.type))
-            return not self.ended
+            return True
         self._leave(lane, namespace, outcome.code, outcome.detail)
         if outcome.code in _SERVER_AWAY:
             self._paused_until = lane.again_at
             return False
-        return not self.ended
-
-    def _await_gap(self, row: StoredRow) -> None:
-        """The row is read again once the gap is durable that takes its place, before what follows it."""
-        lane = self.lanes.setdefault(row.namespace.removesuffix(EVENTS_SUFFIX), _Lane())
-        if not lane.behind:
-            lane.behind, lane.again_at = True, 0
+        return True
 
     async def _publish(self, event: SinkEvent, url: str, namespace: Namespace, record: bytes) -> Outcome:
-        clock = self._context.clock
-        now_us = clock.now_us()
+        now_us = self._context.clock.now_us()
+        signing = () if namespace.secret is None else namespace.signing.at(now_us)
+        try:
+            secrets = tuple(map(opener(self._context.seals, namespace.name), signing))
+        except SealBroken as error:
+            return NoResponse("SECRET_UNREADABLE", f"the namespace's secret can't be decrypted: {error}")
         invocation = Invocation(
             namespace=namespace.name,
             timer_id="",
@@ -184,7 +217,7 @@ class _Feed:
             method="POST",
             headers=None,
             timeout_us=self._context.limits.sink_timeout_us,
-            secrets=() if namespace.secret is None else namespace.signing.at(now_us),
+            secrets=secrets,
             traceparent=None,
             body=RawBody(JSON_TYPE, json=msgspec.Raw(record)),
             event=True,
@@ -202,6 +235,8 @@ class _Feed:
         """The sink has not taken the event: the lane is behind until it is tried again."""
         limits, boot_us = self._context.limits, self._context.clock.boottime_us()
         lane.failures += 1
+        # Nothing of the lane lies between, so that the next try need not read what others have left.
+        lane.after = max(lane.after, self._read_to)
         pause_us = backoff_us(lane.failures, limits.sink_pause_initial_us, limits.sink_pause_max_us)
         lane.behind, lane.again_at = True, boot_us + int(pause_us * self._context.random.uniform(0.5, 1.0))
         if lane.behind_since is None:
@@ -215,8 +250,9 @@ class _Feed:
     # ------------------------------------------------------------------ losing
 
     async def _lose(self, excess: int) -> None:
-        """Removes the oldest events, so many fewer remain; of each namespace's, one becomes a gap."""
-        log, found, after, count = self._log, dict[str, list[StoredRow]](), EVENTS_START, 0
+        """Removes the oldest events, so many fewer remain; of each namespace's, the last becomes a gap, or that of each
+        chunk."""
+        log, found, after, count = self._log, dict[str, list[list[StoredRow]]](), EVENTS_START, 0
         while count < excess and after < log.committed_to:
             # As of before the page is read, as above.
             leaving = log.leaving()
@@ -224,14 +260,17 @@ class _Feed:
             for row in rows:
                 if row.uuid in leaving:
                     continue
-                of = found.setdefault(row.namespace.removesuffix(EVENTS_SUFFIX), [])
-                count += bool(of)
-                of.append(row)
+                chunks = found.setdefault(row.namespace.removesuffix(EVENTS_SUFFIX), [[]])
+                if len(chunks[-1]) > _LOST_MAX:
+                    chunks.append([])
+                count += bool(chunks[-1])
+                chunks[-1].append(row)
                 if count == excess:
                     break
-        for namespace, rows in found.items():
-            if len(rows) > 1:
-                self._replace(namespace, rows, "backlog")
+        for namespace, chunks in found.items():
+            for rows in chunks:
+                if len(rows) > 1:
+                    self._replace(namespace, rows, "backlog")
 
     def _replace(self, namespace: str, rows: list[StoredRow], reason: str) -> None:
         """A gap takes the place of these events of a namespace, oldest first."""
@@ -241,7 +280,6 @@ class _Feed:
         row = place._replace(record=encode_event(gap))
         self._log.gaps[place.uuid] = Gap(row, [each.uuid for each in rows[:-1]])
         self._shard.lane.schedule(self._shard, urgent=False)
-        self._await_gap(place)
         lost = sum(event is None or event.type != GAP for event in events)
         self._context.observe(EventsLost(namespace, lost, reason))
 

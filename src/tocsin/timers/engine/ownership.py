@@ -17,6 +17,7 @@ from tocsin.timers.engine.loader import NEWER_FORMAT, Loader, sweep
 from tocsin.timers.engine.placement import ObservedPlacement
 from tocsin.timers.engine.shard import POLL_INTERVAL_S, Shard
 from tocsin.timers.engine.tenures import Tenures
+from tocsin.timers.engine.window import Window
 
 #: Runs a coroutine as a task of the engine.
 Spawn = Callable[[Coroutine[Any, Any, object]], asyncio.Task[Any]]
@@ -188,9 +189,9 @@ class Ownership:
                 window.hand_over(HAND_OVER_MARGIN_US)
             if not (window.undecided if others else window.in_flight_count):
                 shard.closed = True
-                if not window.has_work() and not window.clients_wait:
+                if not _has_results(window) and not window.clients_wait:
                     break
-            if window.has_work():
+            if _has_results(window):
                 shard.lane.schedule(shard, urgent=True)
             await asyncio.sleep(POLL_INTERVAL_S)
         # Also if the claim has been lost: it may still be this node's in the store, and others would wait for its end.
@@ -250,3 +251,9 @@ class Ownership:
             self.all_owned.set()
         else:
             self.all_owned.clear()
+
+
+def _has_results(window: Window) -> bool:
+    """Whether there is anything to write that this owner alone knows. Events that are published and not deleted are not: the
+    next owner publishes them again under their ids, and removes those without a sink."""
+    return bool(window.pending or window.finished)

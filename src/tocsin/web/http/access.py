@@ -156,7 +156,7 @@ def require_source(key: ApiKey, address: str) -> None:
     """Raises ForeignSource if the key is limited to networks and the client's address, empty if unknown, is in none."""
     if not key.comes_from(address):
         whence = f"the address {address}" if address else "a client whose address is unknown"
-        raise ForeignSource(f"this key is limited to some sources, and {whence} is not among them")
+        raise ForeignSource(f"this key is limited to some sources, and {whence} is not among them", key.key_id)
 
 
 def require_service(key: ApiKey | None, role: Role) -> None:

@@ -79,7 +79,11 @@ class Forbidden(TocsinError):
 
 
 class ForeignSource(Forbidden):
-    """The key is valid, but does not count from this address."""
+    """The key with this id is valid, but does not count from this address."""
+
+    def __init__(self, message: str, key_id: str) -> None:
+        super().__init__(message)
+        self.key_id = key_id
 
 
 class RouteNotFound(NotFound):

@@ -18,7 +18,7 @@ from starlette.routing import Match, Route
 
 from tocsin.model.errors import OutcomeUnknown, TocsinError, Unavailable
 from tocsin.web.http.access import RELAYED, require_source
-from tocsin.web.http.errors import Forbidden, client_message, problem_headers, problem_kind
+from tocsin.web.http.errors import Forbidden, ForeignSource, client_message, problem_headers, problem_kind
 from tocsin.web.http.hosts import headers_by_name, is_of_host
 from tocsin.web.http.parts import WebParts
 from tocsin.web.http.reading import ClientGone, Receive, read_body
@@ -94,6 +94,7 @@ class Ui:
         self._clock = parts.clock
         self._closing = closing
         self._export = parts.export
+        self._auth_failures = parts.auth_failures
 
     async def close(self) -> None:
         """Ends the open streams, which would otherwise delay the server's shutdown. Idempotent."""
@@ -194,6 +195,8 @@ class Ui:
                     return _to_login(request)
             return await self._routed_soon(context)
         except TocsinError as error:
+            if isinstance(error, ForeignSource):
+                self._auth_failures.report(context.address, "foreign_source", "pages", error.key_id)
             return await self._refusal(context, error, unauthenticated=principal is None)
 
     def _address(self, request: Request) -> str:

@@ -45,7 +45,7 @@ class SignInPart(Part):
             cookie = await self._sessions.sign_in(context.form.get("key"), context.address)
         except Forbidden as error:
             if isinstance(error, ForeignSource):
-                self._auth_failures.report(context.address, "foreign_source", "pages")
+                self._auth_failures.report(context.address, "foreign_source", "pages", error.key_id)
             message = f"{str(error)[:1].upper()}{str(error)[1:]}."
             return self._pages.page("admin/login.html", context, 403, title="Sign in", message=message, to=to)
         if cookie is None:
