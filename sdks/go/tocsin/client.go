@@ -43,6 +43,8 @@ type Client struct {
 	Flows *Flows
 	// Calendars are dates by name that schedules skip, or on which alone they fire.
 	Calendars *Calendars
+	// Credentials are what requests identify themselves with, by name.
+	Credentials *Credentials
 	// Monitors know when jobs should report, and notify when one does not.
 	Monitors *Monitors
 	// Destinations are the hosts to which timers are sent.
@@ -195,7 +197,8 @@ func NewClient(baseURL string, options ...Option) *Client {
 func newClient(shared part) *Client {
 	return &Client{
 		&Timers{shared}, &Schedules{shared}, &Failures{shared}, &Jobs{shared}, &Namespaces{shared}, &Flows{shared},
-		&Calendars{shared}, &Monitors{shared}, &Destinations{shared}, &ClusterView{shared}, &Keys{shared}, &Audit{shared}, shared,
+		&Calendars{shared}, &Credentials{shared}, &Monitors{shared}, &Destinations{shared}, &ClusterView{shared}, &Keys{shared},
+		&Audit{shared}, shared,
 	}
 }
 

@@ -170,7 +170,7 @@ func TestAcceptance(t *testing.T) {
 
 	w.run(0, "plan", "-out=saved")
 	w.without("planted")
-	if printed := w.apply(); !strings.Contains(printed, "5 added") || !strings.Contains(printed, "Every day at 02:00") {
+	if printed := w.apply(); !strings.Contains(printed, "6 added") || !strings.Contains(printed, "Every day at 02:00") {
 		t.Error(printed)
 	}
 	w.same()
@@ -211,6 +211,7 @@ func TestAcceptance(t *testing.T) {
 	for address, id := range map[string]string{
 		"tocsin_namespace.shop": "shop", "tocsin_flow.customers": "shop/customer:", "tocsin_calendar.weekends": "shop/weekends",
 		"tocsin_schedule.report": "shop/nightly-report", "tocsin_monitor.backup": "shop/nightly-backup",
+		"tocsin_credential.alerts": "shop/alerts",
 	} {
 		w.run(0, "state", "rm", address)
 		w.run(0, "import", address, id)

@@ -150,6 +150,7 @@ func hook(event string) schema.SingleNestedAttribute {
 			"secret_url":     secretAddress("url"),
 			"headers":        headers("Additional headers of the notification."),
 			"secret_headers": secretHeaders(),
+			"credential":     text("The name of the namespace's credential that the notification has."),
 		},
 	}
 }

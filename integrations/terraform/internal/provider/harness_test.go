@@ -31,6 +31,11 @@ func TestMain(m *testing.M) {
 				return 1
 			}
 		}
+		// Without it, the server issues no JWTs.
+		if err := os.Setenv("TOCSIN_PUBLIC_URL", "https://timers.example"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		folder, err := os.MkdirTemp("", "tocsin-provider-")
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -94,6 +99,16 @@ func (f *terraform) namespace() string {
 		f.Fatal(err)
 	}
 	return name
+}
+
+// credential puts a credential for a host by hand.
+func (f *terraform) credential(namespace, name, host string) {
+	f.Helper()
+	if _, err := f.client.Credentials.Put(f.Context(), tocsin.PutCredential{
+		Namespace: namespace, Name: name, Type: tocsin.CredentialTypeBearer, Token: "planted", Hosts: []string{host},
+	}); err != nil {
+		f.Fatal(err)
+	}
 }
 
 func (f *terraform) resource(of string) *instance {

@@ -41,7 +41,9 @@ type kind struct {
 }
 
 // kinds are all that the provider has, by name.
-func kinds() []*kind { return []*kind{calendars(), flows(), monitors(), namespaces(), schedules()} }
+func kinds() []*kind {
+	return []*kind{calendars(), credentials(), flows(), monitors(), namespaces(), schedules()}
+}
 
 // title names an object in messages, such as `schedule shop/nightly-report`.
 func (k *kind) title(key []string) string { return k.name + " " + strings.Join(key, "/") }

@@ -1,4 +1,4 @@
-// Package provider is the Terraform provider of Tocsin: namespaces, flows, schedules, calendars and monitors, as
+// Package provider is the Terraform provider of Tocsin: namespaces, flows, schedules, calendars, credentials and monitors, as
 // `tocsin apply` declares them.
 package provider
 
@@ -58,7 +58,7 @@ func (*Provider) Schema(_ context.Context, _ provider.SchemaRequest, response *p
 // Schema has the arguments of the provider.
 func Schema() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "Declares namespaces, flows, schedules, calendars and monitors of a Tocsin server.",
+		MarkdownDescription: "Declares namespaces, flows, schedules, calendars, credentials and monitors of a Tocsin server.",
 		Attributes: map[string]schema.Attribute{
 			"url": schema.StringAttribute{
 				MarkdownDescription: "URL of the server. Default: the environment variable `TOCSIN_URL`.", Optional: true,
@@ -66,7 +66,7 @@ func Schema() schema.Schema {
 			"key": schema.StringAttribute{
 				MarkdownDescription: "API key, if the server requires one. Default: the environment variable `TOCSIN_KEY`, or the " +
 					"file that `TOCSIN_KEY_FILE` names. Namespaces and flows need a key with the role `admin` for the whole service, " +
-					"schedules, calendars and monitors one with `write`.",
+					"credentials one with `admin` for their namespace, schedules, calendars and monitors one with `write`.",
 				Optional: true, Sensitive: true,
 			},
 			"managed_by": schema.StringAttribute{

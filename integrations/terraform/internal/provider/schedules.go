@@ -48,8 +48,10 @@ func schedules() *kind {
 				"No attempt begins later than this after its instant; at least `1s`."),
 			"description": text("What it is for, in one line."),
 			"flow_key":    text("The flow that limits its attempts, if a rule of the namespace matches it."),
-			"paused":      paused("Whether it is paused."),
-			hasSecrets:    truth("Whether it has secrets in headers or URLs."),
+			"credential": text("The name of the namespace's credential that its requests have; it goes to no other origin than the " +
+				"credential's own."),
+			"paused":   paused("Whether it is paused."),
+			hasSecrets: truth("Whether it has secrets in headers or URLs."),
 		}),
 		facts: attributes{
 			"status":   fact("`active`, `paused` or `ended`."),
