@@ -63,7 +63,7 @@ async def test_dead_rows_are_shown_replayed_and_deleted(
     assert "Replayed dead rows of" in trail and "Deleted dead rows of" in trail
 
 
-async def test_a_form_changes_all_rows_only_if_it_says_so(
+async def test_a_form_changes_all_rows_only_if_it_has_all(
     start: Start, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, _ = await new_program(request, "postgresql")

@@ -128,7 +128,7 @@ class InboxRequests:
         """Makes a change, and writes what became of it into the trail, also if it ends in the middle. Returns how many rows
         were changed, and whether there may be more."""
         wanted, number = self._wanted(sent), 0
-        # Of the transaction that is under way; only these errors say that it had no effect.
+        # Of the transaction that is under way; only these errors mean that it had no effect.
         unknown, more = False, False
         ends_s = asyncio.get_running_loop().time() + _CHANGES_S
         try:
