@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,11 +23,12 @@ from tests.conformance.test_transfer import (
     store,
     unseen,
 )
-from tocsin.administration import put_flow, put_namespace
+from tocsin.administration import encoded, every, put_flow, put_namespace
 from tocsin.model.errors import DefiniteFailure
 from tocsin.model.flow import Flow, FlowLimits
 from tocsin.model.ids import timer_uuid
 from tocsin.model.instants import US_PER_DAY
+from tocsin.model.job import Job, JobAction, JobKind, JobState, RowFilter
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status
 from tocsin.ports.store import (
@@ -57,8 +58,10 @@ from tocsin.server.transfer_mark import (
     remove_mark,
 )
 from tocsin.server.transfer_online import OnlineTransfer
+from tocsin.server.transfer_rows import Contents
 from tocsin.stores.memory import MemoryStore
 from tocsin.stores.sqlite.store import SqliteStore
+from tocsin.timers.jobs import JOBS
 
 __all__ = ["store"]
 
@@ -335,6 +338,50 @@ async def test_a_target_that_is_slower_than_the_changes_pauses_nobody(monkeypatc
     mark = await read_mark(source)
     assert mark is not None and mark.phase == "copying" and server.epochs
     await moved(source, target, 3, server)
+    await assert_moved(source, target, 3, server)
+
+
+async def test_what_changes_while_jobs_go_on_is_copied_before_the_pause() -> None:
+    source, target, shown = MemoryStore(), MemoryStore(), [""]
+    server = await begun(source, 8, 20)
+    await target.open(3)
+
+    async def put_job(job_id: str, state: JobState) -> None:
+        job = Job(job_id, "default", JobKind.TIMERS, JobAction.CANCEL, RowFilter(0), 1, 1, state)
+        records = {record.key: record.version async for record in every(source, JOBS)}
+        assert await source.put_record(JOBS, job_id, encoded(job), records.get(job_id))
+
+    @contextmanager
+    def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        shown.append(what)
+        yield lambda rows: None
+
+    class Jobs(OnlineTransfer):
+        """Of a source whose first job begins before the pause and ends when it is waited for; so does the second, which
+        begins while changes are copied."""
+
+        async def _compare(self) -> Contents:
+            compared = await super()._compare()
+            await put_job("first", JobState.RUNNING)
+            return compared
+
+        async def _refuse_canceled(self) -> None:
+            await super()._refuse_canceled()
+            if shown[-1] == "waiting for jobs":
+                await put_job("first" if "second" not in jobs else "second", JobState.COMPLETED)
+
+        async def _round(self) -> int:
+            if "waiting for jobs" in shown and "second" not in jobs:
+                jobs.append("second")
+                await put_job("second", JobState.RUNNING)
+            return await super()._round()
+
+    jobs = ["first"]
+    both = [cast("Store", Beside(each, server, [-1])) for each in (source, target)]
+    sides = side(both[0], SOURCE_SHARDS, "a")._replace(member_timeout_s=60.0), side(both[1], 3, "b")
+    await Jobs(*sides, progress, no_calls, refuse_nothing).run()
+    between = shown[shown.index("waiting for jobs") : shown.index("pausing the servers")]
+    assert between == ["waiting for jobs", "copying changes"] * 2 + ["waiting for jobs"]
     await assert_moved(source, target, 3, server)
 
 

@@ -5755,7 +5755,7 @@ func (v *DeadRow) UnmarshalJSON(data []byte) error {
 type ReplayedRows struct {
 	// How many rows.
 	Replayed int
-	// Whether there may be more: a request without ids changes 10,000 rows. Repeat it.
+	// Whether there may be more: a request changes up to 10,000 rows, as many as it can in seconds. Repeat it.
 	More bool
 }
 
@@ -5780,7 +5780,7 @@ func (v *ReplayedRows) UnmarshalJSON(data []byte) error {
 type DeletedRows struct {
 	// How many rows.
 	Deleted int
-	// Whether there may be more: a request without ids changes 10,000 rows. Repeat it.
+	// Whether there may be more: a request changes up to 10,000 rows, as many as it can in seconds. Repeat it.
 	More bool
 }
 

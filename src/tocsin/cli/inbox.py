@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -167,7 +167,7 @@ def replay(
 ) -> None:
     """Have dead rows tried again, once their cause is mended: rows by id, those of a namespace, or all."""
     wanted = _dead_rows(ids, namespace, every=every)
-    output.print_result({"replayed": inbox.run(lambda table: table.revive(wanted))}, as_json)
+    output.print_result({"replayed": inbox.run(lambda table: _sum(table.revive(wanted)))}, as_json)
 
 
 @command(app, "delete", example="inbox delete 0197a3c0-0000-7000-8000-000000000001")
@@ -180,7 +180,11 @@ def delete(
 ) -> None:
     """Delete dead rows, whose timers are never created then: rows by id, those of a namespace, or all."""
     wanted = _dead_rows(ids, namespace, every=every)
-    output.print_result({"deleted": inbox.run(lambda table: table.discard(wanted))}, as_json)
+    output.print_result({"deleted": inbox.run(lambda table: _sum(table.discard(wanted)))}, as_json)
+
+
+async def _sum(numbers: AsyncIterator[int]) -> int:
+    return sum([number async for number in numbers])
 
 
 def _dead_rows(ids: list[str] | None, namespace: str | None, *, every: bool) -> DeadRows:

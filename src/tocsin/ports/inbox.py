@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -91,11 +91,12 @@ class InboxTable(Protocol):
     async def rows(self, namespace: str | None, rows_max: int, *, dead: bool, after: str = "") -> list[ListedRow]:
         """The oldest rows whose ids follow `after`: all, or those that are dead; of all namespaces, or of one."""
 
-    async def revive(self, wanted: DeadRows) -> int:
-        """Has dead rows tried again; how many there were."""
+    def revive(self, wanted: DeadRows) -> AsyncGenerator[int, None]:
+        """Has dead rows tried again; how many, after each transaction. The next one begins when its number is asked for.
+        Raises OutcomeUnknown if a transaction may have taken effect or not."""
 
-    async def discard(self, wanted: DeadRows) -> int:
-        """Deletes dead rows, whose timers are never created then; how many there were."""
+    def discard(self, wanted: DeadRows) -> AsyncGenerator[int, None]:
+        """Deletes dead rows, whose timers are never created then; numbers and errors are those of `revive`."""
 
     def release(self) -> None:
         """Ends the sessions; a later call opens them again."""

@@ -115,8 +115,11 @@ class OnlineTransfer:
         await self._rounds()
         await copy_records(source.store, source.shards, target.store, target.shards)
         contents = await self._compare()
-        self._refuse_long_pause(await self._rounds())
+        # A job may go on for minutes, and what is changed meanwhile must not be copied in the pause.
         await self._wait_for_jobs()
+        self._refuse_long_pause(await self._rounds())
+        while await self._wait_for_jobs():
+            self._refuse_long_pause(await self._rounds())
         began = time.monotonic()
         contents.calls = await self._switch_over()
         await self._finish()
@@ -385,8 +388,9 @@ class OnlineTransfer:
             raise not_a_copy(source, target, f"{len(different)} of {BUCKETS} parts differ")
         return contents
 
-    async def _wait_for_jobs(self) -> None:
-        """Waits until no job runs. Raises TransferRefused if a namespace was deleted meanwhile."""
+    async def _wait_for_jobs(self) -> bool:
+        """Waits until no job runs; whether one did. Raises TransferRefused if a namespace was deleted meanwhile."""
+        waited = False
         with self._progress("waiting for jobs", None):
             while True:
                 jobs = await every_job(self._source.store, lambda event: None)
@@ -397,7 +401,8 @@ class OnlineTransfer:
                         "empty store"
                     )
                 if not any(job.live for job in jobs):
-                    return
+                    return waited
+                waited = True
                 await self._refuse_canceled()
                 await asyncio.sleep(_POLL_S)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 
 from tests.integration.pages.conftest import Start
 from tests.support.inbox import new_program
+from tests.support.patience import PATIENCE_S
 from tocsin.model.access import Role
+from tocsin.web.pages import inbox
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -60,6 +63,62 @@ async def test_dead_rows_are_shown_replayed_and_deleted(
     assert "Replayed dead rows of" in trail and "Deleted dead rows of" in trail
 
 
+async def test_a_form_changes_all_rows_only_if_it_has_all(
+    start: Start, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, _ = await new_program(request, "postgresql")
+    await program.cli("migrate")
+    for row_id, timer_id in (("", "empty"), ("2", "two"), ("3", "three")):
+        program.execute("INSERT INTO tocsin_outbox VALUES (%s, 'orders', %s, '{}', 0, 0, 'X: y')", row_id, timer_id)
+    for name, value in program.settings("default").items():
+        monkeypatch.setenv(name, value)
+    browser = (await start()).browser()
+    for change in ("replay", "delete"):
+        answer = await browser.post(f"/inbox/{change}", {"namespace": "", "confirmed": "yes"})
+        assert answer.status_code == 400 and "all=yes" in answer.text
+    answer = await browser.post("/inbox/delete", {"id": "", "namespace": ""})
+    assert "Delete this dead row?" in answer.text and 'name="id" value=""' in answer.text
+    answer = await browser.post("/inbox/delete", {"id": "", "namespace": "", "confirmed": "yes"})
+    assert answer.headers["location"] == "/inbox?deleted=1"
+    assert program.left() == ["two", "three"]
+    # One field for each row's buttons, and one for those of all.
+    shown = (await browser.get("/inbox")).text
+    assert shown.count('name="id" value="2"') == shown.count('name="all" value="yes"') == 2
+    answer = await browser.post("/inbox/delete", {"all": "yes", "namespace": ""})
+    assert "Delete all dead rows?" in answer.text and 'name="all" value="yes"' in answer.text
+    answer = await browser.post("/inbox/delete", {"all": "yes", "namespace": "", "confirmed": "yes"})
+    assert answer.headers["location"] == "/inbox?deleted=2"
+    assert program.left() == []
+
+
+async def test_the_number_in_the_rail_is_waited_for_and_gone_while_the_database_does_not_answer(
+    start: Start, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, _ = await new_program(request, "postgresql")
+    await program.cli("migrate")
+    for row_id in ("1", "2"):
+        program.execute("INSERT INTO tocsin_outbox VALUES (%s, 'orders', 't', '{}', 0, 0, 'X: y')", row_id)
+    for name, value in program.settings("default").items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(inbox, "_INTERVAL_S", 0.0)
+    monkeypatch.setattr(inbox, "_WAIT_S", PATIENCE_S)
+    browser = (await start()).browser()
+    assert (await browser.get("/ui/inbox")).text == "2"
+    with program.connected() as holding:
+        # The server has a transaction of its own, on this event loop.
+        await asyncio.to_thread(holding.cursor().execute, "LOCK TABLE tocsin_outbox IN ACCESS EXCLUSIVE MODE")
+        with monkeypatch.context() as impatient:
+            impatient.setattr(inbox, "_WAIT_S", 0.0)
+            assert (await browser.get("/ui/inbox")).text == ""
+        asked = asyncio.ensure_future(browser.get("/ui/inbox"))
+        # Longer than pages wait for other numbers.
+        assert (await asyncio.wait([asked], timeout=0.3))[1] == {asked}
+        holding.commit()
+        assert (await asked).text == "2"
+    await asyncio.to_thread(program.execute, "DROP TABLE tocsin_outbox")
+    assert (await browser.get("/ui/inbox")).text == ""
+
+
 async def test_only_admins_see_the_inbox_and_only_where_there_is_one(
     tmp_path: Path, start: Start, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,6 +137,6 @@ async def test_only_admins_see_the_inbox_and_only_where_there_is_one(
         assert (await browser.get("/inbox")).status_code == status, secret
         assert (await browser.get("/ui/inbox")).status_code == status, secret
         for change in ("replay", "delete"):
-            answer = await browser.post(f"/inbox/{change}", {"confirmed": "yes"})
+            answer = await browser.post(f"/inbox/{change}", {"all": "yes", "confirmed": "yes"})
             # The table is missing: whoever may ask learns that.
             assert answer.status_code == (503 if status == 200 else 403), (secret, change)

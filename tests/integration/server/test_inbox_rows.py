@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,15 @@ from tests.support.calls import Api
 from tests.support.command import command
 from tests.support.inbox import KINDS, Program, new_program
 from tests.support.patience import PATIENCE_S
-from tocsin.ports.inbox import DeadRows
+from tocsin.model.audit import AuditAction, AuditSource, Detail
+from tocsin.model.validation import InputLimits, InputRules
+from tocsin.ports.audit import Actor, NoAudit
+from tocsin.ports.inbox import DeadRows, NodeInbox
 from tocsin.server.inbox import inbox_table
 from tocsin.settings import load_settings
 from tocsin.stores.inbox import table as statements
+from tocsin.web.http import inbox as wire
+from tocsin.web.http.errors import InboxUnavailable
 
 SHOP = "default"
 NOWHERE = "http://127.0.0.1:9/"
@@ -168,13 +174,78 @@ async def test_many_rows_are_changed_in_parts_and_each_once(program: Program, mo
         monkeypatch.setenv(name, value)
     table = inbox_table(load_settings())
     try:
-        assert await table.revive(DeadRows("even", (), 4)) == 4
+        assert [each async for each in table.revive(DeadRows("even", (), 4))] == [3, 1]
         assert state() == "w.w.w.w..."
-        assert await table.revive(DeadRows(None, (), 2)) == 2
+        assert [each async for each in table.revive(DeadRows(None, (), 2))] == [2]
         assert state() == "wwwww.w..."
-        assert await table.discard(DeadRows(None, [f"row-{n}" for n in range(10)])) == 3
-        assert await table.discard(DeadRows()) == 0
+        assert [each async for each in table.discard(DeadRows(None, [f"row-{n}" for n in range(10)]))] == [0, 1, 2, 0]
+        assert [each async for each in table.discard(DeadRows())] == []
     finally:
         await table.close()
     left = [row_id for (row_id,) in program.execute("SELECT id FROM tocsin_outbox ORDER BY id")]
     assert left == [f"row-{n}" for n in (0, 1, 2, 3, 4, 6, 9)]
+
+
+async def test_a_change_that_fails_in_the_middle_is_in_the_trail(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    program, _ = await new_program(request, "postgresql")
+    await program.cli("migrate")
+    program.execute(
+        "INSERT INTO tocsin_outbox SELECT 'row-' || n, 'foreign', 't-' || n, '{}', 0, 0, 'X: y' "
+        "FROM generate_series(1000, 2499) AS n"
+    )
+    program.execute(
+        "CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE 'not this one'; END$$; "
+        "CREATE TRIGGER fails BEFORE DELETE ON tocsin_outbox FOR EACH ROW WHEN (OLD.id = 'row-2200') "
+        "EXECUTE FUNCTION fails()"
+    )
+    async with serving(tmp_path, "--no-agent", env=program.settings(SHOP)) as server:
+        api = Api(server)
+        status, problem = await api("inbox/delete", all=True)
+        assert (status, problem["error"]) == (503, "INBOX_UNAVAILABLE")
+        assert "not this one; 1000 rows were changed before" in problem["message"]
+        assert len(program.left()) == 500
+        _, page = await api("audit/list", action=["inbox_deleted"])
+        assert [each["details"] for each in page["entries"]] == [{"count": 1_000}]
+        program.execute("DROP TRIGGER fails ON tocsin_outbox")
+        assert await api("inbox/delete", all=True) == (200, {"deleted": 500, "more": False})
+
+
+class Trail(NoAudit):
+    """Keeps the details of entries."""
+
+    def __init__(self) -> None:
+        self.kept: list[Mapping[str, Detail] | None] = []
+
+    async def write(
+        self, action: AuditAction, actor: Actor, subject: str = "", details: Mapping[str, Detail] | None = None
+    ) -> None:
+        self.kept.append(details)
+
+
+async def test_a_slow_database_is_asked_for_part_of_the_rows(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, _ = await new_program(request, "postgresql")
+    await program.cli("migrate")
+    for n in range(5):
+        program.execute("INSERT INTO tocsin_outbox VALUES (%s, 'foreign', 't', '{}', 0, 7, 'X: y')", f"row-{n}")
+    for name, value in program.settings(SHOP).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(statements, "_CHANGED_AT_ONCE", 3)
+    table, trail, actor = inbox_table(load_settings()), Trail(), Actor(None, "", AuditSource.API)
+    requests = wire.InboxRequests(NodeInbox(table, "shop"), InputRules(InputLimits(), lambda url: None), trail)
+    try:
+        with monkeypatch.context() as slow:
+            # However fast it is, a transaction takes too long.
+            slow.setattr(wire, "_CHANGES_S", 0.0)
+            assert await requests.replay(wire.ChangeInbox(all=True), actor) == wire.ReplayedRows(3, more=True)
+        assert await requests.replay(wire.ChangeInbox(all=True), actor) == wire.ReplayedRows(2, more=False)
+        with monkeypatch.context() as hanging:
+            hanging.setattr(wire, "_PATIENCE_S", 0.0)
+            with pytest.raises(InboxUnavailable, match="no answer"):
+                await requests.delete(wire.ChangeInbox(all=True), actor)
+    finally:
+        await table.close()
+    assert trail.kept == [{"count": 3}, {"count": 2}, {"count": 0, "outcome": "unknown"}]

@@ -2719,7 +2719,7 @@ export interface DeadRow {
 export interface ReplayedRows {
   /** How many rows. */
   replayed: number;
-  /** Whether there may be more: a request without ids changes 10,000 rows. Repeat it. */
+  /** Whether there may be more: a request changes up to 10,000 rows, as many as it can in seconds. Repeat it. */
   more: boolean;
 }
 
@@ -2727,7 +2727,7 @@ export interface ReplayedRows {
 export interface DeletedRows {
   /** How many rows. */
   deleted: number;
-  /** Whether there may be more: a request without ids changes 10,000 rows. Repeat it. */
+  /** Whether there may be more: a request changes up to 10,000 rows, as many as it can in seconds. Repeat it. */
   more: boolean;
 }
 

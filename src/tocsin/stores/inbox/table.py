@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from tocsin.ports.inbox import Backlog, DeadRows, DueRow, ListedRow, Outcome
@@ -126,24 +126,22 @@ class SqlInboxTable(ABC):
             for row in found
         ]
 
-    async def revive(self, wanted: DeadRows) -> int:
+    def revive(self, wanted: DeadRows) -> AsyncGenerator[int, None]:
         """Has dead rows tried again."""
-        return await self._change(f"{self._update()} SET dead_reason = NULL, due_at = 0", wanted)
+        return self._change(f"{self._update()} SET dead_reason = NULL, due_at = 0", wanted)
 
-    async def discard(self, wanted: DeadRows) -> int:
+    def discard(self, wanted: DeadRows) -> AsyncGenerator[int, None]:
         """Deletes dead rows."""
-        return await self._change(self._delete(), wanted)
+        return self._change(self._delete(), wanted)
 
-    async def _change(self, change: str, wanted: DeadRows) -> int:
+    async def _change(self, change: str, wanted: DeadRows) -> AsyncGenerator[int, None]:
         """Makes this change to dead rows, by their ids: without these, a statement would wait in MySQL for rows that programs
         write."""
         condition, values = _selected(wanted.namespace, dead=True)
-        changed = 0
         async for ids in self._batches(wanted):
             among, more = self._among(ids)
             (number,) = await self._write([(f"{change}{condition} AND {among}", (*values, *more))])
-            changed += number
-        return changed
+            yield number
 
     async def _batches(self, wanted: DeadRows) -> AsyncIterator[Sequence[str]]:
         """The ids, as many at once as are changed in a transaction."""

@@ -4,13 +4,14 @@ audit trail."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from typing import Annotated, TypeVar
 
 from msgspec import UNSET, UnsetType
 
 from tocsin.model.audit import AuditAction, Detail
-from tocsin.model.errors import ConfigError, FieldError, InvalidInput, StoreError
+from tocsin.model.errors import ConfigError, FieldError, InvalidInput, OutcomeUnknown, StoreError
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
 from tocsin.ports.inbox import Backlog, DeadRows, InboxTable, ListedRow, NodeInbox
@@ -30,6 +31,8 @@ ROWS_MAX = 10_000
 _ID_CHARS_MAX = 36
 #: How long a request waits for the database, which may hang, and which answers a drain meanwhile.
 _PATIENCE_S = 20.0
+#: How long a request begins further transactions, so that the last one has time enough to end.
+_CHANGES_S = 5.0
 #: Ids that an entry of the audit trail has; it has the number of all.
 _AUDITED_IDS_MAX = 20
 
@@ -76,7 +79,10 @@ class DeadRowPage(ResponseStruct, omit_defaults=True):
     next_cursor: Annotated[str | UnsetType, about("The cursor of the next page; absent on the last page.")] = UNSET
 
 
-_More = Annotated[bool, about("Whether there may be more: a request without ids changes 10,000 rows. Repeat it.")]
+_More = Annotated[
+    bool,
+    about("Whether there may be more: a request changes up to 10,000 rows, as many as it can in seconds. Repeat it."),
+]
 
 
 class ReplayedRows(ResponseStruct):
@@ -106,17 +112,43 @@ class InboxRequests:
 
     async def replay(self, sent: ChangeInbox, actor: Actor) -> ReplayedRows:
         """Has dead rows tried again."""
-        wanted = self._wanted(sent)
-        number = await self._ask(lambda table: table.revive(wanted))
-        await self._record(AuditAction.INBOX_REPLAYED, actor, wanted, number)
-        return ReplayedRows(number, _may_have_more(wanted, number))
+        return ReplayedRows(*await self._change(AuditAction.INBOX_REPLAYED, lambda t: t.revive, sent, actor))
 
     async def delete(self, sent: ChangeInbox, actor: Actor) -> DeletedRows:
         """Deletes dead rows."""
-        wanted = self._wanted(sent)
-        number = await self._ask(lambda table: table.discard(wanted))
-        await self._record(AuditAction.INBOX_DELETED, actor, wanted, number)
-        return DeletedRows(number, _may_have_more(wanted, number))
+        return DeletedRows(*await self._change(AuditAction.INBOX_DELETED, lambda t: t.discard, sent, actor))
+
+    async def _change(
+        self,
+        action: AuditAction,
+        change: Callable[[InboxTable], Callable[[DeadRows], AsyncGenerator[int, None]]],
+        sent: ChangeInbox,
+        actor: Actor,
+    ) -> tuple[int, bool]:
+        """Makes a change, and writes what became of it into the trail, also if it ends in the middle. Returns how many rows
+        were changed, and whether there may be more."""
+        wanted, number = self._wanted(sent), 0
+        # Of the transaction that is under way; only these errors mean that it had no effect.
+        unknown, more = False, False
+        ends_s = asyncio.get_running_loop().time() + _CHANGES_S
+        try:
+            async with self._table() as table:
+                try:
+                    async with aclosing(change(table)(wanted)) as changes:
+                        async for changed in changes:
+                            number += changed
+                            if more := asyncio.get_running_loop().time() >= ends_s:
+                                break
+                except BaseException as error:
+                    unknown = isinstance(error, OutcomeUnknown) or not isinstance(error, StoreError | ConfigError)
+                    raise
+        except InboxUnavailable as error:
+            if not number:
+                raise
+            raise InboxUnavailable(f"{error}; {number} rows were changed before") from error
+        finally:
+            await self._record(action, actor, wanted, number, unknown=unknown)
+        return number, more or (not wanted.ids and number >= wanted.rows_max)
 
     def _wanted(self, sent: ChangeInbox) -> DeadRows:
         errors = bad_fields(sent, self._rules)
@@ -132,23 +164,29 @@ class InboxRequests:
         return DeadRows(namespace, () if isinstance(sent.ids, UnsetType) else sent.ids, ROWS_MAX)
 
     async def _ask(self, question: Callable[[InboxTable], Awaitable[T]]) -> T:
+        async with self._table() as table:
+            return await question(table)
+
+    @asynccontextmanager
+    async def _table(self) -> AsyncIterator[InboxTable]:
+        """The table, for as long as a request waits for it; with its errors as those of a request."""
         if self._inbox is None:
             raise RouteNotFound("this server has no inbox: inbox.url is not set")
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                return await question(self._inbox.table)
+                yield self._inbox.table
         except TimeoutError:
             raise InboxUnavailable(f"{self._inbox.table.place}: no answer within {_PATIENCE_S:.0f} s") from None
         except (StoreError, ConfigError) as error:
             raise InboxUnavailable(str(error)) from error
 
-    async def _record(self, action: AuditAction, actor: Actor, wanted: DeadRows, number: int) -> None:
-        assert self._inbox is not None
-        if not number:
+    async def _record(self, action: AuditAction, actor: Actor, wanted: DeadRows, number: int, *, unknown: bool) -> None:
+        if self._inbox is None or not (number or unknown):
             return
         of: dict[str, Detail] = {"namespace": wanted.namespace, "ids": list(wanted.ids[:_AUDITED_IDS_MAX])}
         details = {name: value for name, value in of.items() if value}
-        await self._audit.write(action, actor, self._inbox.source, {"count": number, **details})
+        outcome: dict[str, Detail] = {"outcome": "unknown"} if unknown else {}
+        await self._audit.write(action, actor, self._inbox.source, {"count": number, **details, **outcome})
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, sent: ListInbox) -> DeadRowPage:
@@ -170,7 +208,3 @@ def _row_answer(row: ListedRow) -> DeadRow:
         created_at=format_instant(row.created_at),
         dead_reason=row.dead_reason or "",
     )
-
-
-def _may_have_more(wanted: DeadRows, changed: int) -> bool:
-    return not wanted.ids and changed >= wanted.rows_max

@@ -133,8 +133,7 @@ def compose(
     calls = CallList(site)
     monitors = MonitorRequests(Monitors(service), site.parser, site.audit, parts.base_url)
     monitor_pages = MonitorPages(site, monitors)
-    # Of their own: the inbox's database may hang, and one scope is counted at a time.
-    inbox_counts = Counts[object]()
+    inbox_pages = [] if parts.inbox is None else [InboxPage(site, parts.inbox)]
     families = (
         Overview(site, parts.statistics, nodes, paused, paused_schedules, upcoming, welcome, database),
         welcome,
@@ -158,7 +157,7 @@ def compose(
         # Before the pages, whose patterns match any path under /monitors.
         MonitorEditing(site, monitors, monitor_pages),
         monitor_pages,
-        *([] if parts.inbox is None else [InboxPage(site, parts.inbox, inbox_counts)]),
+        *inbox_pages,
         Jobs(site),
         Shell(site),
         Finder(site),
@@ -192,6 +191,6 @@ def compose(
             paused_schedules.close,
             upcoming.close,
             site.counts.close,
-            inbox_counts.close,
+            *(page.close for page in inbox_pages),
         ],
     )

@@ -2,32 +2,66 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from msgspec import UNSET
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
+from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.ports.inbox import NodeInbox
+from tocsin.tasks import Refreshed
 from tocsin.web.http.errors import InboxUnavailable
 from tocsin.web.http.inbox import ChangeInbox, DeadRowPage, InboxRequests, ListInbox
 from tocsin.web.http.instants import parse_instant
 from tocsin.web.pages.context import Fields, RequestContext
-from tocsin.web.pages.counts import BoundedCount, Counts, Numbers
 from tocsin.web.pages.pages import INBOX_PATH
-from tocsin.web.pages.presentation import with_query
+from tocsin.web.pages.presentation import count, with_query
 from tocsin.web.pages.site import Part, Site, route
 
 _ROWS = 100
+#: The minimum time between two counts, however many look at it.
+_INTERVAL_S = 5.0
+#: How long the number in the rail is waited for; no page waits with it.
+_WAIT_S = 3.0
+
+
+class _DeadRows(Refreshed):
+    """How many rows are dead; None while the database does not answer."""
+
+    def __init__(self, requests: InboxRequests) -> None:
+        super().__init__(_INTERVAL_S)
+        self._requests = requests
+        self._number: int | None = None
+
+    async def number(self) -> int | None:
+        """As of a few seconds ago."""
+        try:
+            async with asyncio.timeout(_WAIT_S):
+                await self.refresh()
+        except TimeoutError:
+            return None
+        return self._number
+
+    async def _read(self) -> None:
+        try:
+            self._number = (await self._requests.backlog()).dead
+        except InboxUnavailable:
+            self._number = None
 
 
 class InboxPage(Part):
     """The table, and what changes its rows."""
 
-    def __init__(self, site: Site, inbox: NodeInbox, counts: Counts[object]) -> None:
+    def __init__(self, site: Site, inbox: NodeInbox) -> None:
         super().__init__(site)
         self._requests = InboxRequests(inbox, site.rules, site.audit)
-        self._place, self._counts = inbox.table.place, counts
+        self._place, self._dead = inbox.table.place, _DeadRows(self._requests)
+
+    async def close(self) -> None:
+        """Stops counting."""
+        await self._dead.close()
 
     @route("GET", INBOX_PATH)
     async def table(self, context: RequestContext) -> Response:
@@ -57,12 +91,8 @@ class InboxPage(Part):
     async def count(self, context: RequestContext) -> Response:
         """The number of dead rows in the rail, as of a few seconds ago: nothing while the database does not answer."""
         context.permit(Role.ADMIN)
-        numbers = await self._counts.of("inbox", self._read_count)
-        known = numbers.get("dead")
-        return Response(known.short if known is not None and known.number else "", media_type="text/html")
-
-    async def _read_count(self) -> Numbers:
-        return {"dead": BoundedCount((await self._requests.backlog()).dead)}
+        number = await self._dead.number()
+        return Response(count(number) if number else "", media_type="text/html")
 
     @route("POST", "/inbox/replay")
     async def replay(self, context: RequestContext) -> Response:
@@ -83,7 +113,7 @@ class InboxPage(Part):
                 context,
                 title="Delete dead rows",
                 place=self._place,
-                id=form.exact("id"),
+                id=form.exact("id") if "id" in form else None,
                 namespace=form.exact("namespace"),
             )
         done = await self._requests.delete(sent, context.actor)
@@ -91,11 +121,14 @@ class InboxPage(Part):
 
 
 def _sent(form: Fields) -> ChangeInbox:
-    """The request for a form: a row's id, or a namespace, or neither for all."""
-    row_id, namespace = form.exact("id"), form.exact("namespace")
-    if row_id:
-        return ChangeInbox(ids=[row_id])
-    return ChangeInbox(namespace=namespace) if namespace else ChangeInbox(all=True)
+    """The request for a form: a row's id, which may be empty, or a namespace, or all. Raises InvalidInput if it has none."""
+    if "id" in form:
+        return ChangeInbox(ids=[form.exact("id")])
+    if namespace := form.exact("namespace"):
+        return ChangeInbox(namespace=namespace)
+    if form.exact("all") != "yes":
+        raise InvalidInput(FieldError("id", "is missing; send the id of a row, a namespace, or all=yes"))
+    return ChangeInbox(all=True)
 
 
 def _done(form: Fields, notice: Mapping[str, str]) -> Response:

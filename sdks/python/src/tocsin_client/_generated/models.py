@@ -4924,7 +4924,7 @@ class ReplayedRows:
 
     #: How many rows.
     replayed: int
-    #: Whether there may be more: a request without ids changes 10,000 rows. Repeat it.
+    #: Whether there may be more: a request changes up to 10,000 rows, as many as it can in seconds. Repeat it.
     more: bool
 
     @classmethod
@@ -4942,7 +4942,7 @@ class DeletedRows:
 
     #: How many rows.
     deleted: int
-    #: Whether there may be more: a request without ids changes 10,000 rows. Repeat it.
+    #: Whether there may be more: a request changes up to 10,000 rows, as many as it can in seconds. Repeat it.
     more: bool
 
     @classmethod

@@ -7,7 +7,8 @@ import dev.tocsin.client.Json;
  * What was deleted.
  *
  * @param deleted How many rows.
- * @param more Whether there may be more: a request without ids changes 10,000 rows. Repeat it.
+ * @param more Whether there may be more: a request changes up to 10,000 rows, as many as it can in seconds. Repeat
+ * it.
  */
 public record DeletedRows(
         long deleted,
