@@ -377,7 +377,7 @@ class _Logs:
         from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
         self._succeeded = LogRecordExportResult.SUCCESS
-        # The exporter says only whether it succeeded. Its session knows the answer, too; 0: there was none.
+        # The exporter states only whether it succeeded. Its session knows the answer, too; 0: there was none.
         self._status = 0
         session = requests.Session()
         session.hooks["response"].append(self._answered)
