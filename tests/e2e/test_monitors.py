@@ -37,7 +37,7 @@ async def create(shown: Window, name: str) -> str:
     page = shown.page
     await shown.go("/monitors")
     await page.get_by_role("link", name="New monitor").first.click()
-    await page.get_by_role("textbox", name="Id").fill(name)
+    await page.get_by_role("textbox", name="Id", exact=True).fill(name)
     await page.get_by_label("When, in words").fill("now and then")
     await page.get_by_role("button", name="Create monitor").click()
     await expect(page.get_by_role("alert")).to_contain_text("One field is invalid")
