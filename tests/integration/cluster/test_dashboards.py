@@ -8,7 +8,9 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from scripts.dashboard_panels import BOARDS
 from scripts.dashboards import expand
@@ -49,6 +51,10 @@ async def _traffic(
         "schedules/create", namespace="default", id="each", every="1s", callbackUrl=receiver.url("ok")
     )
     assert answer[0] == 200, answer
+    answer = await apis[0]("monitors/put", namespace="default", id="each", schedule="each")
+    assert answer[0] == 200, answer
+    answer = await apis[0]("monitors/put", namespace="default", id="pinged", every="1h")
+    ping = servers[0].url + urlsplit(answer[1]["pingUrl"]).path
     hourly = {"rate": {"count": 1, "per": "1h"}}
     answer = await apis[0]("flows/put", namespace="default", match="rare", perKey=hourly)
     assert answer[0] == 200, answer
@@ -67,6 +73,9 @@ async def _traffic(
             # Its breaker opens after 20 attempts on a node.
             for which in range(10):
                 await api.create(f"{number}-down-{which}", failing.url("down"))
+        async with httpx.AsyncClient() as job:
+            for reported in (f"{ping}/fail", ping):
+                (await job.post(reported)).raise_for_status()
         await asyncio.to_thread(program.write, "default", receiver.url("ok"), f"{number}-inbox")
         answer = await client.post(f"/api/v1/tenants/{_TENANT}/service-calls", call)
         assert answer[0] < 300, answer
