@@ -101,7 +101,10 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     calls = ServiceCalls(bus, database.queries, database.secrets, context, new_id, rules, check_request)
     parts = WebParts(
         service=cast(
-            "Any", SimpleNamespace(failures=None, flow_rules=None, calendars=None, destinations=None, store=None)
+            "Any",
+            SimpleNamespace(
+                failures=None, flow_rules=None, calendars=None, credentials=None, destinations=None, store=None
+            ),
         ),
         rules=rules,
         clock=clock,
