@@ -92,9 +92,20 @@ def impatient(try_s: float, end_s: float) -> list[str]:
 
 
 def begin(url: str, *command: str, **how: Any) -> subprocess.Popen[str]:
-    """`tocsin exec` with pipes, unless `how` names others."""
+    """`tocsin exec` with pipes, unless `how` names others. It heeds what a terminal sends, which is ignored where the tests run
+    in the background."""
+    own = how.pop("preexec_fn", None)
+
+    def heeding() -> None:
+        for number in (signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_DFL)
+        if own is not None:
+            own()
+
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen([*MAIN, "exec", "--ping-url", url, "--", *command], text=True, **(pipes | how))  # type: ignore[call-overload,no-any-return]
+    return subprocess.Popen(
+        [*MAIN, "exec", "--ping-url", url, "--", *command], text=True, preexec_fn=heeding, **(pipes | how)
+    )  # type: ignore[call-overload,no-any-return]
 
 
 def line(process: subprocess.Popen[str]) -> str:
