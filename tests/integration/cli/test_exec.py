@@ -92,8 +92,8 @@ def impatient(try_s: float, end_s: float) -> list[str]:
 
 
 def begin(url: str, *command: str, **how: Any) -> subprocess.Popen[str]:
-    """`tocsin exec` with pipes, unless `how` names others. It heeds what a terminal sends, which is ignored where the tests run
-    in the background."""
+    """`tocsin exec` with pipes, unless `how` names others. It heeds what a terminal sends, which is ignored where the tests
+    run in the background."""
     own = how.pop("preexec_fn", None)
 
     def heeding() -> None:
