@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
@@ -12,27 +11,16 @@ from msgspec import UNSET, UnsetType
 from tocsin.administration import delete_credential, put_credential
 from tocsin.model.credential import CREDENTIALS_MAX, Credential
 from tocsin.model.credential_type import SECRET_OF
-from tocsin.model.errors import (
-    Conflict,
-    CredentialNotFound,
-    FieldError,
-    InvalidInput,
-    NamespaceDeleting,
-    NamespaceNotFound,
-    TooManyCredentials,
-)
+from tocsin.model.errors import CredentialNotFound, FieldError, InvalidInput, TooManyCredentials
 from tocsin.model.hooks import Hook, field_of
-from tocsin.model.namespace import RESERVED_PREFIX
 from tocsin.model.stored_secrets import hooks_by_event
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.credentials import CredentialTest, CredentialTester
 from tocsin.ports.seals import SealBroken
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.supervisor import Supervisor
-from tocsin.timers.namespaces import Namespaces, refuse_version, until_known_everywhere
-
-#: Attempts at a change of a credential that others change at the same time.
-_TRIES_MAX = 10
+from tocsin.timers.namespaces import Namespaces
+from tocsin.timers.scoped_records import ScopedRecords
 
 #: A use of a credential: the request's field, the credential's name, the URL.
 Use = tuple[str, str, str]
@@ -59,34 +47,61 @@ def names_credential(timer: Timer) -> bool:
     return bool(timer.credential) or (timer.hooks is not None and bool(uses_of_hooks(hooks_by_event(timer))))
 
 
-class StoredCredentials:
-    """The credentials as they are stored. A change returns when every node that may fire a timer applies it, as
-    `Namespaces.update` does. Every method raises NamespaceNotFound and Unavailable, and those that change something
-    NamespaceDeleting, Conflict and InvalidInput."""
+class _Known:
+    """The credentials of a namespace, as this node knows them."""
+
+    def __init__(self, by_name: Mapping[str, Credential]) -> None:
+        self._by_name = by_name
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def get(self, name: str, /) -> Credential | None:
+        """The one of that name."""
+        return self._by_name.get(name)
+
+    def all(self) -> list[Credential]:
+        """All of them, by name."""
+        return sorted(self._by_name.values(), key=lambda each: each.name)
+
+
+class StoredCredentials(ScopedRecords[Credential]):
+    """The credentials of namespaces."""
+
+    kind, without, not_found = "credential", "it has no credentials", CredentialNotFound
 
     def __init__(
-        self,
-        context: Context,
-        supervisor: Supervisor,
-        namespaces: Namespaces,
-        tester: CredentialTester,
+        self, context: Context, supervisor: Supervisor, namespaces: Namespaces, tester: CredentialTester
     ) -> None:
-        self._context, self._supervisor, self._namespaces = context, supervisor, namespaces
+        super().__init__(context, supervisor, namespaces)
         self._seals, self._tester = context.seals, tester
-        # One change at a time on this node, so that changes don't force one another to retry.
-        self._turn = asyncio.Lock()
+
+    def known(self, namespace: str) -> _Known:
+        return _Known(self._context.credentials.get(namespace, {}))
+
+    def _name(self, record: Credential) -> str:
+        return record.name
+
+    def _write(self, record: Credential) -> Awaitable[bool]:
+        return put_credential(self._context.store, record)
+
+    def _remove(self, namespace: str, name: str) -> Awaitable[bool]:
+        return delete_credential(self._context.store, namespace, name)
 
     async def get(self, namespace: str, name: str) -> Credential:
         """The credential. Raises CredentialNotFound."""
-        await self._stored(namespace)
-        return self._found(namespace, name)
+        return self._found((await self._stored(namespace)).get(name), namespace, name)
+
+    async def page(self, namespace: str, after: str, limit: int) -> tuple[list[Credential], bool]:
+        """The first credentials behind the name `after`, by name, and whether more follow."""
+        return await self._page(namespace, after, limit)
 
     async def put(
         self,
         wanted: Credential,
         secret: str | None,
         managed_by: str | UnsetType | None = UNSET,
-        expected_version: int | UnsetType = UNSET,
+        expected_version: int | None = None,
         *,
         dry_run: bool = False,
     ) -> tuple[Credential, bool]:
@@ -95,22 +110,34 @@ class StoredCredentials:
         that has changed; with `dry_run` as it would be, and nothing is written. Raises InvalidInput also if the kept secret
         would be sent elsewhere than before, TooManyCredentials, and VersionConflict if the credential has not the version
         that is expected (0: there is none)."""
-        async with self._turn:
-            credential, changed = await self._put(wanted, secret, managed_by, expected_version, dry_run=dry_run)
-        if dry_run:
-            return credential, changed
-        await self._apply_everywhere()
-        return credential, changed
+        namespace, name = wanted.namespace, wanted.name
 
-    async def delete(self, namespace: str, name: str, expected_version: int | UnsetType = UNSET) -> None:
+        def change(known: Credential | None) -> Credential:
+            self._refuse_version(name, known, expected_version)
+            now = self._context.clock.now_us()
+            if known is None and len(self.known(namespace)) >= CREDENTIALS_MAX:
+                raise TooManyCredentials(f"namespace {namespace!r} has {CREDENTIALS_MAX} credentials, the maximum")
+            sealed = self._secret(wanted, secret, known)
+            if known is None:
+                return msgspec.structs.replace(
+                    wanted, secret=sealed, managed_by=managed_by or None, created_at=now, updated_at=now, version=1
+                )
+            same = msgspec.structs.replace(
+                wanted,
+                secret=sealed,
+                managed_by=known.managed_by if managed_by is UNSET else managed_by,
+                created_at=known.created_at,
+                updated_at=known.updated_at,
+                version=known.version,
+            )
+            return known if same == known else msgspec.structs.replace(same, updated_at=now, version=known.version + 1)
+
+        return await self._change(namespace, name, change, self._refuse_unusable, dry_run=dry_run)
+
+    async def delete(self, namespace: str, name: str, expected_version: int | None = None) -> None:
         """Removes the credential: what names it waits until there is one of its name. Raises CredentialNotFound, and
         VersionConflict if it has not the version that is expected."""
-        async with self._turn:
-            await self._refresh_to_change(namespace)
-            _refuse_version(name, self._found(namespace, name), expected_version)
-            await self._namespaces.read(delete_credential(self._context.store, namespace, name))
-            await self._namespaces.refresh()
-        await self._apply_everywhere()
+        await self._delete(namespace, name, expected_version)
 
     def destination(self, url: str) -> str:
         """Scheme, host and port of a URL."""
@@ -152,70 +179,12 @@ class StoredCredentials:
 
     # ------------------------------------------------------------------ helpers
 
-    async def _stored(self, namespace: str) -> dict[str, Credential]:
-        await self._namespaces.refresh()
-        self._namespaces.get(namespace)
-        return self._context.credentials.get(namespace, {})
-
-    def _found(self, namespace: str, name: str) -> Credential:
-        credential = self._context.credential(namespace, name)
-        if credential is None:
-            raise CredentialNotFound(
-                f"namespace {namespace!r} has no credential {name!r}; create it with credentials/put"
-            )
-        return credential
-
-    async def _refresh_to_change(self, namespace: str) -> None:
-        if namespace.startswith(RESERVED_PREFIX):
-            reason = f"begins with {RESERVED_PREFIX!r}, which is reserved for the server: it has no credentials"
-            raise InvalidInput(FieldError("namespace", reason))
-        await self._namespaces.refresh()
-        self._namespaces.get(namespace)
-        self._namespaces.refuse_deleting(namespace)
-
-    async def _put(
-        self,
-        wanted: Credential,
-        secret: str | None,
-        managed_by: str | UnsetType | None,
-        expected_version: int | UnsetType,
-        *,
-        dry_run: bool,
-    ) -> tuple[Credential, bool]:
-        namespace, name = wanted.namespace, wanted.name
-        for _ in range(_TRIES_MAX):
-            await self._refresh_to_change(namespace)
-            known, now = self._context.credential(namespace, name), self._context.clock.now_us()
-            _refuse_version(name, known, expected_version)
-            if known is None and len(self._context.credentials.get(namespace, ())) >= CREDENTIALS_MAX:
-                raise TooManyCredentials(f"namespace {namespace!r} has {CREDENTIALS_MAX} credentials, the maximum")
-            sealed = self._secret(wanted, secret, known)
-            clear = self._clear(wanted, sealed) if sealed and secret is None else secret or ""
-            # To read the system's authorities holds up a thread for tens of milliseconds.
-            if (bad := await asyncio.to_thread(self._tester.refusal, wanted, clear)) is not None:
-                raise InvalidInput(bad)
-            changed = msgspec.structs.replace(
-                wanted,
-                secret=sealed,
-                managed_by=(None if known is None else known.managed_by) if managed_by is UNSET else managed_by,
-                created_at=now if known is None else known.created_at,
-                updated_at=now,
-                version=1 if known is None else known.version + 1,
-            )
-            if known is not None and known == msgspec.structs.replace(
-                changed, updated_at=known.updated_at, version=known.version
-            ):
-                return known, False
-            if dry_run:
-                return changed, True
-            if await self._namespaces.read(put_credential(self._context.store, changed)):
-                await self._namespaces.refresh()
-                if known is None:
-                    await self._withdraw_orphan(namespace, name)
-                return changed, True
-        raise Conflict(
-            f"others changed credential {name!r} in namespace {namespace!r} at the same time {_TRIES_MAX} times; try again"
-        )
+    async def _refuse_unusable(self, changed: Credential) -> None:
+        """Raises InvalidInput for one whose parts do not fit together."""
+        clear = self._clear(changed) if changed.secret else ""
+        # To read the system's authorities holds up a thread for tens of milliseconds.
+        if (bad := await asyncio.to_thread(self._tester.refusal, changed, clear)) is not None:
+            raise InvalidInput(bad)
 
     def _secret(self, wanted: Credential, secret: str | None, known: Credential | None) -> str:
         """The secret as it is stored."""
@@ -232,56 +201,30 @@ class StoredCredentials:
             raise InvalidInput(FieldError(field, reason))
         return known.secret
 
-    def _clear(self, wanted: Credential, sealed: str) -> str:
-        """The secret that is stored, in clear."""
+    def _clear(self, credential: Credential) -> str:
+        """Its secret in clear."""
         try:
-            return self._seals.open(sealed, wanted.seal_context)
+            return self._seals.open(credential.secret, credential.seal_context)
         except SealBroken as error:
             reason = f"is missing; send it again, because the stored one can't be decrypted: {error}"
-            raise InvalidInput(FieldError(SECRET_OF[wanted.type] or "secret", reason)) from None
+            raise InvalidInput(FieldError(SECRET_OF[credential.type], reason)) from None
 
     async def reseal(self, credential: Credential) -> bool:
         """Encrypts its secret again under the present key, unless it has changed; whether it was. Raises Unavailable."""
-        try:
+
+        def change(known: Credential | None) -> Credential:
+            found = self._found(known, credential.namespace, credential.name)
+            if found != credential:
+                return found
             clear = self._seals.open(credential.secret, credential.seal_context)
-        except SealBroken:
-            return False
-        again = msgspec.structs.replace(
-            credential,
-            secret=self._seals.seal(clear, credential.seal_context),
-            updated_at=self._context.clock.now_us(),
-            version=credential.version + 1,
-        )
-        async with self._turn:
-            stored = await self._namespaces.read(put_credential(self._context.store, again))
-            await self._namespaces.refresh()
-        await self._apply_everywhere()
-        return stored
+            return msgspec.structs.replace(
+                credential,
+                secret=self._seals.seal(clear, credential.seal_context),
+                updated_at=self._context.clock.now_us(),
+                version=credential.version + 1,
+            )
 
-    async def _withdraw_orphan(self, namespace: str, name: str) -> None:
-        """Removes a credential that was created while its namespace was deleted, whose credentials may have been removed
-        before. Raises NamespaceNotFound, NamespaceDeleting then."""
         try:
-            self._namespaces.get(namespace)
-            self._namespaces.refuse_deleting(namespace)
-        except (NamespaceNotFound, NamespaceDeleting):
-            await self._namespaces.read(delete_credential(self._context.store, namespace, name))
-            raise
-
-    async def _apply_everywhere(self) -> None:
-        """Returns when every node that may fire a timer applies the credentials as they are stored (rule 23)."""
-        peers = self._namespaces.peers
-        if peers is not None:
-            await until_known_everywhere(self._context, self._supervisor.membership, peers)
-
-    # Last in the class, because it hides the built-in name in what follows.
-    async def list(self, namespace: str, after: str, limit: int) -> tuple[list[Credential], bool]:
-        """The first credentials behind the name `after`, by name, and whether more follow."""
-        stored = sorted((await self._stored(namespace)).values(), key=lambda each: each.name)
-        found = stored[bisect_right(stored, after, key=lambda each: each.name) :]
-        return found[:limit], len(found) > limit
-
-
-def _refuse_version(name: str, known: Credential | None, expected: int | UnsetType) -> None:
-    version = None if expected is UNSET else expected
-    refuse_version(f"credential {name!r}", 0 if known is None else known.version, version)
+            return (await self._change(credential.namespace, credential.name, change))[1]
+        except (SealBroken, CredentialNotFound):
+            return False

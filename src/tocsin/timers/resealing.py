@@ -96,7 +96,7 @@ class Resealing:
                 changed = await self._service.namespaces.reseal(namespace.name)
                 rewritten += changed
                 left.update(() if changed else used)
-            for credential in (await self._service.credentials.list(namespace.name, "", CREDENTIALS_MAX))[0]:
+            for credential in (await self._service.credentials.page(namespace.name, "", CREDENTIALS_MAX))[0]:
                 if used := self._former(credential.secret.encode()):
                     changed = await self._service.credentials.reseal(credential)
                     rewritten += changed

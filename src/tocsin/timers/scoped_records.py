@@ -114,15 +114,32 @@ class ScopedRecords(ABC, Generic[R]):
         await self._stored(namespace)
         self._namespaces.refuse_deleting(namespace)
 
-    async def _change(self, namespace: str, name: str, change: Callable[[R | None], R]) -> tuple[R, bool]:
-        """Stores what `change` makes of the present one; returns it, and whether it differs. What returns the very same one
-        changes nothing."""
+    async def _change(
+        self,
+        namespace: str,
+        name: str,
+        change: Callable[[R | None], R],
+        check: Callable[[R], Awaitable[None]] | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> tuple[R, bool]:
+        """Stores what `change` makes of the present one, unless `check` raises; returns it, and whether it differs. What
+        returns the very same one changes nothing. A `dry_run` does the same, but writes nothing."""
         async with self._turn:
-            changed = await self._change_stored(namespace, name, change)
-        await self._apply_everywhere()
+            changed = await self._change_stored(namespace, name, change, check, dry_run=dry_run)
+        if not dry_run:
+            await self._apply_everywhere()
         return changed
 
-    async def _change_stored(self, namespace: str, name: str, change: Callable[[R | None], R]) -> tuple[R, bool]:
+    async def _change_stored(
+        self,
+        namespace: str,
+        name: str,
+        change: Callable[[R | None], R],
+        check: Callable[[R], Awaitable[None]] | None,
+        *,
+        dry_run: bool,
+    ) -> tuple[R, bool]:
         """Makes the change to what is stored, again if others change it at the same time."""
         for _ in range(_TRIES_MAX):
             await self._refresh_to_change(namespace)
@@ -130,6 +147,10 @@ class ScopedRecords(ABC, Generic[R]):
             changed = change(known)
             if changed is known:
                 return changed, False
+            if check is not None:
+                await check(changed)
+            if dry_run:
+                return changed, True
             if await self._namespaces.read(self._write(changed)):
                 await self._namespaces.refresh()
                 if known is None:

@@ -35,6 +35,7 @@ from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.declared_wire import DryRun, ExpectedVersion, ManagedBy, Version
 from tocsin.web.http.instants import format_instant, read
+from tocsin.web.http.optional import or_default, or_none
 from tocsin.web.http.wire import (
     DESCRIPTION_CHARS_MAX,
     Cursor,
@@ -343,7 +344,7 @@ class CredentialRequests:
         secret = _secret_of(sent)
         dry_run = sent.dry_run is True
         stored, changed = await self._credentials.put(
-            credential, secret, sent.managed_by, sent.expected_version, dry_run=dry_run
+            credential, secret, sent.managed_by, or_none(sent.expected_version), dry_run=dry_run
         )
         if changed and not dry_run:
             details: dict[str, Detail] = {
@@ -362,12 +363,12 @@ class CredentialRequests:
 
     async def delete(self, sent: DeleteCredential, actor: Actor) -> None:
         """Removes the credential."""
-        await self._credentials.delete(*self._name(sent), sent.expected_version)
+        await self._credentials.delete(*self._name(sent), or_none(sent.expected_version))
         await self._audit.write(AuditAction.CREDENTIAL_DELETED, actor, sent.namespace, {"credential": sent.name})
 
     async def test(self, sent: TestCredential) -> CredentialTest:
         """Tries the credential."""
-        return await self._credentials.test(*self._name(sent), None if sent.url is UNSET else sent.url)
+        return await self._credentials.test(*self._name(sent), or_none(sent.url))
 
     def _name(self, sent: CredentialId) -> tuple[str, str]:
         if errors := bad_fields(sent, self._rules):
@@ -386,8 +387,8 @@ class CredentialRequests:
                 errors.append(FieldError("cursor", reason))
         if errors:
             raise InvalidInput(*errors)
-        limit = _ROWS_DEFAULT if sent.limit is UNSET else sent.limit
-        found, more = await self._credentials.list(sent.namespace, after, limit)
+        limit = or_default(sent.limit, _ROWS_DEFAULT)
+        found, more = await self._credentials.page(sent.namespace, after, limit)
         page = CredentialPage([credential_answer(each) for each in found])
         if more:
             page.next_cursor = to_opaque(found[-1].name.encode())
