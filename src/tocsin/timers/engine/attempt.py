@@ -122,6 +122,21 @@ class Attempt:
             return
         self._path.destination.caller.invoke(invocation, self.ended)
 
+    def item(self, first: Invocation) -> Invocation:
+        """What is sent of it in a batch whose first item is given: they differ in nothing but their timers, so that only the
+        first one's secrets are opened."""
+        timer, in_flight = self._in_flight.row.timer, self._in_flight
+        return msgspec.structs.replace(
+            first,
+            timer_id=timer.id,
+            execute_at=timer.execute_at,
+            fired_at=in_flight.fired_at,
+            attempt=in_flight.number,
+            payload=timer.payload,
+            message_id=self.webhook_id,
+            traceparent=timer.traceparent,
+        )
+
     def invocation(self) -> Invocation:
         """What is sent, with its secrets opened. Raises SealBroken."""
         timer, fired_at = self._in_flight.row.timer, self._in_flight.fired_at

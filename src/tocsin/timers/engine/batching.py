@@ -184,13 +184,14 @@ class Batch:
 
     def _invoke(self) -> None:
         try:
-            items = tuple(item.attempt.invocation() for item in self._items)
+            first = self._items[0].attempt.invocation()
         except SealBroken as error:
             # All of them have the same URL and headers, and the namespace's secrets.
             asyncio.get_running_loop().call_soon(self._answered, unopened(error))
             return
+        items = (first, *(item.attempt.item(first) for item in self._items[1:]))
         self._ids = [each.message_id for each in items]
-        batch = structs.replace(items[0], timer_id="", attempt=0, message_id=self.id, traceparent=None, items=items)
+        batch = structs.replace(first, timer_id="", attempt=0, message_id=self.id, traceparent=None, items=items)
         self.path.destination.caller.invoke(batch, self._answered)
 
     def _answered(self, exchange: Exchange) -> None:
