@@ -144,13 +144,15 @@ class Pair:
         self.events: list[Event] = []
         self.ours = self.theirs = Pipe()
         self.session: PeerSession | None = None
+        #: What each reports about itself.
+        self.report = NodeReport("1", True, None, False, [])
         #: The body of the owner's responses to relayed requests; None: serving fails.
         self.serves: bytes | None = b""
         self.link = PeerLink(b"b" * 16, "there", self._node(self.here), self._dial)
 
     def _node(self, clock: FakeClock) -> ThisNode:
         return Spawning(
-            self.map, self.owned, lambda: NodeReport("1", True, None, False, []), clock, self.limits,
+            self.map, self.owned, lambda: self.report, clock, self.limits,
             self.events.append, self._serve, self.tasks, self.ended,
         )  # fmt: skip
 

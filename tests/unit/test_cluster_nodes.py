@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from msgspec.structs import replace
 from tests.support.completions import Noted
 from tests.support.peers import SECOND, TIMER, Map, Owned, Pair, Pipe
 
@@ -192,6 +193,25 @@ async def test_a_request_that_the_agents_node_did_not_process_may_go_to_the_next
     assert await gone.ask_agent("POST", b"/x", [], b"") is None
     assert gone._agent_at is None
     gone.close()
+
+
+@pytest.mark.parametrize(
+    ("configured", "reachable", "possible"), [(False, True, False), (True, True, True), (False, False, True)]
+)
+async def test_the_agent_is_ruled_out_only_where_every_node_answers_so(
+    pair: Pair, configured: bool, reachable: bool, possible: bool
+) -> None:
+    placed = Placed()
+    placed.living = [A]
+    here = ThisNode(placed, pair.owned, lambda: REPORT, pair.here, ClusterLimits(), pair.events.append)
+    cluster = Cluster(OWN, here, secrets=ClusterSecrets(""), dial_with=pair._dial)
+    cluster._links[A] = pair.link
+    pair.report, pair.reachable = replace(REPORT, agent_configured=configured), reachable
+    asking = asyncio.create_task(cluster.ask_agent("POST", b"/x", [], b""))
+    while not asking.done():
+        await pair.turn()
+    assert (await asking, cluster.agent_possible) == (None, possible)
+    cluster.close()
 
 
 async def test_the_api_key_itself_is_never_forwarded(pair: Pair) -> None:

@@ -264,7 +264,8 @@ class NodeVitals(msgspec.Struct, frozen=True, array_like=True):
 class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     """A node's report about itself. `release` is its version. `dispatch_paused_reason`: a code of `PAUSE_TEXTS`.
     `largest_shard_bytes`: what the database reported; None if it reports no sizes. `paused_since_us`: since when it fires
-    nothing, by its clock; None while it fires. `quotas`: what it has of namespaces with quotas."""
+    nothing, by its clock; None while it fires. `quotas`: what it has of namespaces with quotas. `agent`: whether it runs the
+    service agent now; `agent_configured`: whether it may take it over."""
 
     release: str
     dispatching: bool
@@ -275,6 +276,7 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     paused_since_us: int | None = None
     vitals: NodeVitals | None = None
     quotas: dict[str, QuotaUse] = {}
+    agent_configured: bool = False
 
 
 class Peers(FlowPeers, DestinationPeers, Protocol):

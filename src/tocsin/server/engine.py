@@ -162,6 +162,7 @@ async def start_engine(
         namespace_num_shards=settings.namespace_num_shards,
         retention_us=settings.history_retention_us,
         has_agent=has_agent,
+        agent_configured=settings.has_agent(),
         largest_shard_bytes=observers.metrics.largest_shard_bytes,
         vitals=observers.vitals.report,
         tester=credentials,

@@ -36,7 +36,7 @@ _DUE_TIMEOUT_US = 20_000_000
 class AgentRelay:
     """Forwards a request to the node that runs the agent, and waits while no node does.
 
-    It is created before the objects it connects. `expected`: some node is configured to run the agent.
+    It is created before the objects it connects. `expected`: this node is configured to run the agent.
     """
 
     def __init__(self, limits: ClusterLimits, *, expected: bool) -> None:
@@ -56,7 +56,7 @@ class AgentRelay:
         self, method: str, target: bytes, headers: Headers, body: bytes, client: str
     ) -> tuple[int, Headers, bytes] | None:
         """Status, headers and body of the response. `client` is the client's address; this node has checked its Host
-        header. None if no node runs the agent and none is expected to. Raises Unavailable, also if the request may have
+        header. None if no node is configured to run the agent. Raises Unavailable, also if the request may have
         been served."""
         if self._waiting >= self._limits.agent_waiting_max:
             raise Overloaded(f"{self._waiting} requests already wait for the service agent; try again later")
@@ -86,7 +86,7 @@ class AgentRelay:
             answer = await self._try(request, loop.time() < deadline_s)
             if answer is not None:
                 return answer.status, answer.headers, answer.body
-            if not self._expected:
+            if not self._expected and (self.cluster is None or not self.cluster.agent_possible):
                 return None
             if loop.time() >= deadline_s or (self.cluster is None and self._runs_elsewhere()):
                 raise Unavailable(self._why_not())

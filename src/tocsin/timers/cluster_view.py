@@ -93,6 +93,7 @@ def report_of(
     context: Context,
     *,
     agent: bool,
+    agent_configured: bool,
     largest_shard_bytes: int | None,
     vitals: NodeVitals | None,
 ) -> NodeReport:
@@ -124,6 +125,7 @@ def report_of(
         paused_since_us=None if reason is None else supervisor.dispatcher.paused_since_us,
         vitals=vitals,
         quotas=reported_use(context),
+        agent_configured=agent_configured,
     )
 
 

@@ -110,8 +110,9 @@ _NO_CREDENTIALS = NoCredentials()
 
 class TimerService:
     """Create, read, change and list timers; `namespaces` does the same for namespaces. All errors are `TocsinError`s.
-    `has_agent` is whether this node runs the service agent now, `largest_shard_bytes` the size of the largest shard, where
-    the database reports sizes, `vitals` the process's. `tester` tries credentials.
+    `has_agent` is whether this node runs the service agent now, `agent_configured` whether it ever may,
+    `largest_shard_bytes` the size of the largest shard, where the database reports sizes, `vitals` the process's. `tester`
+    tries credentials.
 
     `read_namespaces` must have run (or the engine started) before anything else is asked.
     """
@@ -124,6 +125,7 @@ class TimerService:
         namespace_num_shards: int,
         retention_us: int,
         has_agent: Callable[[], bool] = bool,
+        agent_configured: bool = False,
         largest_shard_bytes: Callable[[], int | None] = lambda: None,
         vitals: Callable[[], NodeVitals | None] = lambda: None,
         tester: CredentialTester = _NO_CREDENTIALS,
@@ -145,7 +147,8 @@ class TimerService:
         #: The creates of timers.
         self.creating = Creating(context, self.namespaces, self.credentials, self.quotas, self._writes, self.get_many)
         self._owners = Owners(supervisor, context.clock)
-        self._has_agent, self._largest_shard_bytes, self._vitals = has_agent, largest_shard_bytes, vitals
+        self._has_agent, self._agent_configured = has_agent, agent_configured
+        self._largest_shard_bytes, self._vitals = largest_shard_bytes, vitals
 
     def connect(self, forwarder: Forwarder, peers: Peers) -> None:
         """Connects the other nodes: writes for shards that this node doesn't own are forwarded to their owners."""
@@ -480,6 +483,7 @@ class TimerService:
             self._supervisor,
             self._context,
             agent=self._has_agent(),
+            agent_configured=self._agent_configured,
             largest_shard_bytes=self._largest_shard_bytes(),
             vitals=self._vitals(),
         )

@@ -41,7 +41,7 @@ class FakeCredentials(StoredCredentials):
         wanted: Credential,
         secret: str | None,
         managed_by: str | msgspec.UnsetType | None = msgspec.UNSET,
-        expected_version: int | msgspec.UnsetType = msgspec.UNSET,
+        expected_version: int | None = None,
         *,
         dry_run: bool = False,
     ) -> tuple[Credential, bool]:
@@ -53,9 +53,7 @@ class FakeCredentials(StoredCredentials):
             self._known[wanted.namespace, wanted.name] = stored
         return stored, True
 
-    async def delete(
-        self, namespace: str, name: str, expected_version: int | msgspec.UnsetType = msgspec.UNSET
-    ) -> None:
+    async def delete(self, namespace: str, name: str, expected_version: int | None = None) -> None:
         await self.get(namespace, name)
         del self._known[namespace, name]
 
@@ -71,7 +69,7 @@ class FakeCredentials(StoredCredentials):
     async def checked(self, namespace: str, changes: Changes, stored_url: object = None) -> Changes:
         return changes
 
-    async def list(self, namespace: str, after: str, limit: int) -> tuple[list[Credential], bool]:
+    async def page(self, namespace: str, after: str, limit: int) -> tuple[list[Credential], bool]:
         self._refuse(namespace)
         found = [each for (owner, name), each in sorted(self._known.items()) if owner == namespace and name > after]
         return found[:limit], len(found) > limit

@@ -297,7 +297,7 @@ class Api:
         address = self.gate.address(scope.get("client"), headers)
         answer = await relay_request(self._relay, scope, body, correlation_id, address)
         if answer is None:
-            raise RouteNotFound("no node runs the service agent: this cluster has timers only")
+            raise RouteNotFound("no node is configured to run the service agent: this cluster has timers only")
         return Response(*answer)
 
     def correlation_id(self, headers: Mapping[bytes, bytes]) -> str:
