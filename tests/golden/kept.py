@@ -19,7 +19,7 @@ from tocsin.statistics.limits import StatisticsLimits
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.records import MINUTES, merge, put_outage
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parent / "releases"
 #: The minor release whose data the present code makes.
 VERSION = ".".join(__version__.split(".")[:2])
 SHARDS = 4

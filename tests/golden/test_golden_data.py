@@ -84,6 +84,13 @@ async def _fires(process: ServerProcess) -> None:
         assert fired.headers["x-api-key"] == "of-the-schedule"
 
 
+@pytest.mark.parametrize("name", STORES)
+def test_the_present_release_has_data_of_each_store(name: str) -> None:
+    files = (DATA / VERSION / STORES[name].file, DATA / VERSION / f"{name}.json")
+    missing = [str(path) for path in files if not path.is_file()]
+    assert not missing, "make them with `.venv/bin/python -m tests.golden`"
+
+
 def test_what_is_missing_or_changed_would_be_found() -> None:
     kept = {"a": [{"b": 1, "inFlight": 0}], "c": "d"}
     assert differences(kept, {"a": [{"b": 1, "inFlight": 3, "new": 2}], "c": "d"}) == []
