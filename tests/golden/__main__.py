@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, chdir
 from pathlib import Path
 
 from tests.golden.content import fill, reads
@@ -44,6 +44,7 @@ def main(names: list[str]) -> None:
         with ExitStack() as stack:
             server = stack.enter_context(running(_SERVERS[name]())) if name in _SERVERS else None
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tocsin-golden-")))
+            stack.enter_context(chdir(folder))
             asyncio.run(make(name, server, folder))
 
 

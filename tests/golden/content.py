@@ -41,12 +41,14 @@ _SINK = {"TOCSIN_NATS_URL": "nats://127.0.0.1:9", "TOCSIN_NATS_TARGETS": "golden
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The settings under which golden data are made and read. The folder gets the file with the admin key."""
+    """The settings under which golden data are made and read, in the working folder. It gets the file with the admin key."""
     key = folder / "admin.key"
     key.write_text(ADMIN_KEY + "\n")
     key.chmod(0o600)
     return {
-        "TOCSIN_ADMIN_KEY_FILE": str(key),
+        # The audit trail has its path, which must not be that of a machine.
+        "TOCSIN_ADMIN_KEY_FILE": key.name,
+        "TOCSIN_NODE_NAME": "golden",
         "TOCSIN_EGRESS_ALLOW_PRIVATE": "true",
         "TOCSIN_SHARDS": "4",
         "TOCSIN_PUBLIC_URL": "https://timers.example",

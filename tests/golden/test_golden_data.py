@@ -35,8 +35,9 @@ def refuse_other_format(name: str, format_: int) -> None:
     ("name", "release"), [(name, folder.name) for name in STORES for folder in sorted(DATA.glob("*"))]
 )
 async def test_what_a_release_stored_is_opened_read_and_fired(
-    name: str, release: str, tmp_path: Path, request: pytest.FixtureRequest
+    name: str, release: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     store = STORES[name]
     kept = Kept.read(DATA / release / f"{name}.json")
     refuse_other_format(name, kept.format)
