@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from scripts.openapi.codes import CODES, EXIT_CODES, FAILURES, kind_of_code
+from scripts.openapi.codes import CODES, EXIT_CODES, FAILURES, SUSPENSIONS, kind_of_code
 from scripts.openapi.document import describe
 
 Json = dict[str, Any]
@@ -64,11 +64,21 @@ own](callbacks.md#what-is-no-attempt).
 | code | retried | cause | remedy |
 | --- | --- | --- | --- |"""
 
+_SUSPENSIONS_INTRO = """
+## Suspended timers
+
+A pending timer that is due and can't be called may be suspended; `suspended` begins with the reason. No attempt is counted, and
+it fires when the cause is gone, except for `bad_record`.
+
+| reason | cause | remedy |
+| --- | --- | --- |"""
+
 _EXITS_INTRO = """
 ## Exit codes
 
 With which code a command ends. `tocsin exec` ends with that of the command that it runs: 127 if there is no such command, 126
-if it can't be run.
+if it can't be run. A server that does not start names the setting or the file: with `SECRETS_KEY_MISSING`, the id of a key of
+[encrypted secrets](../how-to/encrypt-secrets.md) that it has to be given.
 
 | code | cause | remedy |
 | --- | --- | --- |"""
@@ -120,7 +130,9 @@ def errors_page(generated: str) -> str:
         for kind, row in FAILURES.items()
     ]
     exits = [f"| {number} | {when} | {remedy} |" for number, when, remedy in EXIT_CODES]
-    return "\n".join([*lines, _FAILURES_INTRO, *failures, _EXITS_INTRO, *exits]) + "\n"
+    suspensions = [f"| `{reason}` | {when} | {remedy} |" for reason, (when, remedy) in SUSPENSIONS.items()]
+    parts = [*lines, _FAILURES_INTRO, *failures, _SUSPENSIONS_INTRO, *suspensions, _EXITS_INTRO, *exits]
+    return "\n".join(parts) + "\n"
 
 
 def _operation(title: str, operation: Json, schemas: Json) -> list[str]:

@@ -489,6 +489,38 @@ FAILURES: dict[str, AttemptFailure] = {
     ),
 }
 
+#: Why a timer is suspended, as its `suspended` begins: cause and remedy.
+SUSPENSIONS: dict[str, tuple[str, str]] = {
+    "egress": (
+        "This server does not call its address.",
+        "Allow the address with `egress.allow` and restart the node, or give the timer another URL.",
+    ),
+    "secret": (
+        "One of its secrets, or one that signs it, can't be decrypted.",
+        "Add the key to `secrets.key_file` and restart the node, or send the secret again.",
+    ),
+    "credential:": (
+        "Its credential has no token yet, does not exist, or may not go to its URL.",
+        "Test it with `tocsin credentials test`, and put it again.",
+    ),
+    "namespace:": (
+        "Its namespace is paused, or has more due timers than fit into memory.",
+        "Resume the namespace; otherwise no action is needed.",
+    ),
+    "destination:": (
+        "Its destination is paused or down, or has more due timers than fit into memory.",
+        "`tocsin destinations list` shows which; resume it, or mend the receiver.",
+    ),
+    "flow:": (
+        "Its flow is paused, or has more due timers than fit into memory.",
+        "`tocsin flows get` shows which; resume it, or raise its limits.",
+    ),
+    "bad_record:": (
+        "What is stored of it can't be decoded, or its result could not be written.",
+        "Read it, delete it, and create it again; the log has the cause.",
+    ),
+}
+
 #: The codes with which a command ends, with cause and remedy.
 EXIT_CODES: list[tuple[int, str, str]] = [
     (0, "Success. Of `serve`: it was asked to stop.", "No action is needed."),

@@ -7,7 +7,7 @@ import pkgutil
 import re
 from pathlib import Path
 
-from scripts.openapi.codes import CODES, EXIT_CODES, FAILURES, error_classes_by_code
+from scripts.openapi.codes import CODES, EXIT_CODES, FAILURES, SUSPENSIONS, error_classes_by_code
 
 import tocsin
 from tocsin.web.http.errors import DOCS_URL, problem_kind_of_class, problem_type
@@ -43,6 +43,12 @@ def test_the_type_of_every_problem_is_the_address_of_its_row() -> None:
     for code in CODES:
         page, _, anchor = problem_type(code).removeprefix(DOCS_URL).partition("/#")
         assert f'<a id="{anchor}"></a>`{code}`' in (DOCS / f"{page}.md").read_text(encoding="utf-8")
+
+
+def test_every_reason_of_a_suspension_is_in_the_table() -> None:
+    document = (SOURCES / "web/api/openapi.json").read_text(encoding="utf-8")
+    (described,) = set(re.findall(r"Why the pending timer is suspended: [^\"]*", document))
+    assert set(re.findall(r"`([a-z_]+:?)", described)) == SUSPENSIONS.keys()
 
 
 def test_every_exit_code_is_in_the_table() -> None:
