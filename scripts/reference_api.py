@@ -67,8 +67,8 @@ own](callbacks.md#what-is-no-attempt).
 _SUSPENSIONS_INTRO = """
 ## Suspended timers
 
-A pending timer that is due and can't be called may be suspended; `suspended` begins with the reason. No attempt is counted, and
-it fires when the cause is gone, except for `bad_record`.
+A pending timer that is due and can't be called may be suspended; `suspended` begins with the reason. No attempt is counted,
+and it fires when the cause is gone, except for `bad_record`.
 
 | reason | cause | remedy |
 | --- | --- | --- |"""
