@@ -18,6 +18,7 @@ from tocsin.administration import put_api_key
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.server.node import Server, open_store
 from tocsin.settings import Settings, load_settings
+from tocsin.web.pages import counts
 from tocsin.web.pages.assets import Assets
 
 _TOKEN = re.compile(r'name="csrf" (?:content|value)="([0-9a-f]+)"')
@@ -85,10 +86,11 @@ async def add_keys(settings: Settings, keys: dict[str, tuple[Role, tuple[str, ..
 
 
 @pytest.fixture
-async def start(tmp_path: Path) -> AsyncIterator[Start]:
-    """Starts nodes with these settings."""
+async def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Start]:
+    """Starts nodes with these settings. Their pages wait for the counts of tabs, however long these take."""
     if not Assets().built:
         lacking("pages", "the web pages are not built; run `make web`")
+    monkeypatch.setattr(counts, "_WAIT_S", PATIENCE_S)
     nodes: list[Node] = []
 
     async def begin(keys: dict[str, tuple[Role, tuple[str, ...]]] | None = None, **chosen: Any) -> Node:
