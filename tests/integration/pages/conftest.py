@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,7 @@ async def add_keys(settings: Settings, keys: dict[str, tuple[Role, tuple[str, ..
 
 @pytest.fixture
 async def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Start]:
-    """Starts nodes with these settings. Their pages wait for the counts of tabs, however long these take."""
+    """Starts nodes with these settings. Their pages wait for the counts of tabs and for sign-ins, however long these take."""
     if not Assets().built:
         lacking("pages", "the web pages are not built; run `make web`")
     monkeypatch.setattr(counts, "_WAIT_S", PATIENCE_S)
@@ -97,6 +97,7 @@ async def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         settings = load_settings(
             {"store": "memory://", "port": 0, "data_dir": tmp_path, "keys_refresh": "50ms", "shards": 4, **chosen}
         )
+        settings = replace(settings, ui=replace(settings.ui, session_store_timeout_s=PATIENCE_S))
         if keys is not None:
             await add_keys(settings, keys)
         server = Server(settings)
