@@ -15,13 +15,13 @@ ProxyAnswer = tuple[int, dict[str, Any] | str] | None
 
 
 class Request:
-    """What a client sent: the operation, as `TransactWriteItems`, and its content, which a fault may change before it has
-    it forwarded."""
+    """What a client sent: the operation, as `TransactWriteItems`, its headers, and its content, which a fault may change
+    before it has it forwarded."""
 
     def __init__(self, operation: str, headers: bytes, content: dict[str, Any], port: int) -> None:
         self.operation = operation
         self.content = content
-        self._headers = headers
+        self.headers = headers
         self._port = port
 
     async def forward(self) -> tuple[int, dict[str, Any]]:
@@ -31,7 +31,7 @@ class Request:
         try:
             kept = [
                 line
-                for line in self._headers.split(b"\r\n")[1:]
+                for line in self.headers.split(b"\r\n")[1:]
                 if line and not line.lower().startswith((b"content-length:", b"connection:", b"expect:"))
             ]
             kept += [b"Content-Length: %d" % len(body), b"Connection: close"]

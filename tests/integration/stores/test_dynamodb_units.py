@@ -12,10 +12,13 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from tocsin.model.errors import ConfigError
 from tocsin.ports.observer import Event, StoreUnitsConsumed
 from tocsin.ports.store import KEY_MAX, KEY_MIN, StoredRow, schedules_of
+from tocsin.stores.dynamodb.client import RequestKind
 from tocsin.stores.dynamodb.schema import definition
 from tocsin.stores.dynamodb.store import DynamoStore
+from tocsin.stores.options import DynamoOptions
 from tocsin.testing.store_conformance_base import claimed, finished, row, run
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "dynamodb.md"
@@ -51,7 +54,7 @@ def _timer(payload_bytes: int, at: int = 1) -> StoredRow:
     return row(1, at, timer_id="order-000000001-reminder", tags=("red",), record=b"x" * payload_bytes)
 
 
-# DynamoDB Local counts each kind of action of a transaction once only, so that transactions of one timer alone are right.
+# Of actions of a transaction that take the same units, DynamoDB Local counts one only: here those of one transaction differ.
 @pytest.mark.parametrize("further_kb", [0, 1, 5])
 async def test_units_of_a_timer(store: DynamoStore, further_kb: int) -> None:
     batch = await claimed(store)
@@ -97,6 +100,40 @@ async def test_units_of_a_schedule(store: DynamoStore) -> None:
     assert meter.read()[0] == 2
     await store.apply([replace(batch, deletes=[schedule.uuid])])
     assert meter.read() == (FENCE + 6, 0)
+
+
+async def test_units_where_dynamodb_removes_what_has_expired(dynamodb_url: str) -> None:
+    store = DynamoStore(dynamodb_url, DynamoOptions(time_to_live=True))
+    await store.open(4)
+    batch = await claimed(store)
+    store._open.observe = meter = _Meter()
+    await store.apply([replace(batch, upserts=[timer := _timer(600)])])
+    meter.read()
+    # By themselves: each takes as much as the other.
+    await store.apply([replace(batch, deletes=[timer.uuid])])
+    assert meter.read() == (FENCE + 4, 0)
+    await store.apply([replace(batch, history=[finished(timer)])])
+    assert meter.read() == (FENCE + 4, 0)
+    await store.apply([replace(batch, runs=[run(timer, b"x" * 1_100)])])
+    assert meter.read() == (FENCE + 4, 0), "of two KB"
+    assert await store.purge_history(2_000, 100) == 0
+    assert meter.read() == (0, 0)
+    await store.close()
+
+
+async def test_a_table_that_removes_nothing_is_refused_where_dynamodb_is_to_remove(
+    store: DynamoStore, dynamodb_url: str
+) -> None:
+    _, query = dynamodb_url.split("?")
+    table = f"{store._open.table}.bare"
+    await store._open.call(
+        "create_table", RequestKind.WRITE, TableName=table, BillingMode="PAY_PER_REQUEST", **definition()
+    )
+    url = f"dynamodb://{table}?{query}"
+    with pytest.raises(ConfigError, match=r"dynamodb.time_to_live: .* enable time to live on its attribute ttl"):
+        await DynamoStore(url, DynamoOptions(time_to_live=True)).open(None)
+    await (without := DynamoStore(url)).open(None)
+    await without.close()
 
 
 def _has_units(cells: list[str]) -> bool:
