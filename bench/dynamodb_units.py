@@ -2,7 +2,7 @@
 
 A server runs on DynamoDB Local, behind a proxy that asks for the units of each request (`ReturnConsumedCapacity`). Of the
 actions of a transaction that take the same units, DynamoDB Local counts one only. So the proxy repeats each action in a
-transaction of its own, on a second table with the same items, and counts that. DynamoDB Local charges nothing for a query that
+transaction of its own, on a second table with the same items, and counts that. It charges nothing for a query that
 finds nothing, which the service charges like one item: such a query counts 1.
 """
 
@@ -42,6 +42,8 @@ _WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWri
 _TABLE, _COPY = "units", "units.copy"
 #: Occurrences that the units of one are the mean of.
 _OCCURRENCES = 5
+#: What a node reads once after it has claimed its shards, it has read by then.
+_SETTLING_S = 15
 
 #: Units by what was written, how (`Put`, `Update`, `Delete`), and where: its item, or the entry in an index.
 Written = Counter[tuple[str, str, str]]
@@ -282,6 +284,7 @@ async def measure(*, time_to_live: bool, idle_s: float) -> dict[str, Any]:
             await server.start()
             await _every_shard_owned(server)
             try:
+                await asyncio.sleep(_SETTLING_S)
                 meter.reset()
                 await asyncio.sleep(idle_s)
                 idle = {"heartbeat": meter.written["members", "Put", _ITEM]} | dict(meter.read)

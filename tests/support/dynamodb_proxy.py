@@ -159,6 +159,36 @@ def canceled(code: str) -> Fault:
     return fault
 
 
+def throttled_shard(shard_id: int) -> Fault:
+    """A shard's transactions and queries are refused, as those of a partition whose capacity is used up; others are
+    forwarded."""
+    partition = {"S": f"shard/{shard_id}"}
+    query = refused("ProvisionedThroughputExceededException", "The level of configured throughput is exceeded")
+    transaction = canceled("ThrottlingError")
+
+    async def fault(request: Request) -> ProxyAnswer:
+        if request.operation == "Query":
+            throttled = partition in request.content["ExpressionAttributeValues"].values()
+            return await (query if throttled else Request.forward)(request)
+        changed = [action["Update"]["Key"]["p"] for action in request.content["TransactItems"] if "Update" in action]
+        return await (transaction if partition in changed else Request.forward)(request)
+
+    return fault
+
+
+def in_bursts(refusals: int, passed: int) -> Fault:
+    """So many requests in a row are throttled, of all operations that have this fault, and so many forwarded, in turn."""
+    throttled, count = refused("ThrottlingException"), 0
+
+    async def fault(request: Request) -> ProxyAnswer:
+        nonlocal count
+        count += 1
+        refusing = (count - 1) % (refusals + passed) < refusals
+        return await (throttled if refusing else Request.forward)(request)
+
+    return fault
+
+
 async def lost_answer(request: Request) -> ProxyAnswer:
     """It is carried out, and its answer gets lost."""
     await request.forward()
