@@ -12,7 +12,6 @@ docs/explanation/performance.md explains the results.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import json
 import os
@@ -189,7 +188,7 @@ def _dynamodb_units(args: argparse.Namespace, results: dict[str, Any]) -> None:
     """Adds the units by who removes what has expired."""
     for title, time_to_live in (("history removed by Tocsin", False), ("history removed by DynamoDB", True)):
         print(f"measuring, {title} …", file=sys.stderr, flush=True)
-        found = asyncio.run(dynamodb_units.measure(time_to_live=time_to_live, idle_s=10 if args.quick else 60))
+        found = dynamodb_units.measure(time_to_live=time_to_live, idle_s=10 if args.quick else 60)
         results[title] = found
         dynamodb_units.show(title, found)
 

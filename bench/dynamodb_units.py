@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import tempfile
+import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from tests.support.calls import Api
+from tests.support.cluster import STEADY
 from tests.support.dynamodb import DynamoServer
 from tests.support.dynamodb_proxy import DynamoProxy, ProxyAnswer, Request
 from tests.support.patience import PATIENCE_S
@@ -26,20 +29,20 @@ from tests.support.program import running
 from tests.support.scripted import Reply, ScriptedReceiver
 from tests.support.server import ServerProcess
 
-from bench.processes import cluster_of
 from tocsin.ports.store import GENERATION_BYTES, UUID_BYTES
 from tocsin.stores.dynamodb.keys import BY_EXPIRY, BY_INSTANT, Item, is_run, is_timer
 
 #: Dollars for a million units on demand in US East (N. Virginia); docs/how-to/dynamodb.md has the date.
 WRITE_PRICE, READ_PRICE = 0.625, 0.125
+#: The life that depends on the time that commits take.
+OCCURRENCE = "an occurrence of a schedule"
 _SHARDS = 16
 _ITEM = "item"
 _PLACES = (_ITEM, BY_INSTANT, BY_EXPIRY)
-_FENCE, _TIMER, _HISTORY, _RUN, _FAILURE = "fence", "timer", "history", "run", "failure"
+_CLAIM, _FENCE, _TIMER, _HISTORY, _RUN, _FAILURE = "claim", "fence", "timer", "history", "run", "failure"
 _OF_SHARDS = (_FENCE, _TIMER, _HISTORY, _RUN, _FAILURE)
 _READS = ("GetItem", "BatchGetItem", "Query", "TransactGetItems")
 _WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems")
-_TABLE, _COPY = "units", "units.copy"
 #: Occurrences that the units of one are the mean of.
 _OCCURRENCES = 5
 #: What a node reads once after it has claimed its shards, it has read by then.
@@ -66,9 +69,10 @@ def kind_of(place: Item) -> str:
 class Meter:
     """Counts units as a fault of the proxy, which forwards everything."""
 
-    def __init__(self, proxy: DynamoProxy, port: int) -> None:
-        self._port = port
+    def __init__(self, proxy: DynamoProxy, port: int, table: str) -> None:
+        self._port, self._table = port, table
         self._changed = asyncio.Condition()
+        self._tokens: set[str] = set()
         self.reset()
         for operation in _READS:
             proxy.always(operation, self._read)
@@ -80,7 +84,6 @@ class Meter:
         """Starts over."""
         self.written: Written = Counter()
         self.read: Counter[str] = Counter()
-        self.commits = 0
         #: How often each kind of row was put and deleted.
         self.changes: Counter[tuple[str, str]] = Counter()
 
@@ -131,12 +134,21 @@ class Meter:
         self.changes.update((kind, "Delete") for kind in kinds)
 
     async def _transaction(self, request: Request, _: dict[str, Any]) -> None:
-        self.commits += 1
+        token = request.content["ClientRequestToken"]
+        if token in self._tokens:
+            # Sent again because the answer took long, and carried out once.
+            return
+        self._tokens.add(token)
+        counted = []
         for action in request.content["TransactItems"]:
             ((verb, what),) = action.items()
-            alone = {"TransactItems": [action], "ReturnConsumedCapacity": "INDEXES"}
-            answer = await self._on_copy(request, request.operation, alone)
             kind = kind_of(what.get("Key") or what["Item"])
+            if kind == _FENCE and "SET v" in what["UpdateExpression"]:
+                kind = _CLAIM
+            alone = {"TransactItems": [action], "ReturnConsumedCapacity": "INDEXES"}
+            counted.append((kind, verb, await self._on_copy(request, request.operation, alone)))
+        # At once, so that who waits for one of them sees the others.
+        for kind, verb, answer in counted:
             self._count(kind, verb, answer)
             self.changes[kind, verb] += 1
 
@@ -147,7 +159,7 @@ class Meter:
                 self.written[kind, verb, index] += units["CapacityUnits"]
 
     async def _on_copy(self, request: Request, operation: str, content: dict[str, Any]) -> dict[str, Any]:
-        renamed = _in_copy(content)
+        renamed = _renamed(content, self._table)
         renamed.pop("ClientRequestToken", None)
         status, answer = await Request(operation, request.headers, renamed, self._port).forward()
         if status != 200:
@@ -160,14 +172,14 @@ def _consumed(answer: dict[str, Any]) -> list[dict[str, Any]]:
     return consumed if isinstance(consumed, list) else [consumed]
 
 
-def _in_copy(content: Any) -> Any:
-    """The content with the name of the copy for that of the table."""
+def _renamed(content: Any, table: str) -> Any:
+    """The content for the copy of the table."""
     if isinstance(content, list):
-        return [_in_copy(each) for each in content]
+        return [_renamed(each, table) for each in content]
     if not isinstance(content, dict):
         return content
-    renamed = {_COPY if name == _TABLE else name: _in_copy(value) for name, value in content.items()}
-    return renamed | {"TableName": _COPY} if content.get("TableName") == _TABLE else renamed
+    renamed = {f"{name}.copy" if name == table else name: _renamed(value, table) for name, value in content.items()}
+    return renamed | {"TableName": f"{table}.copy"} if content.get("TableName") == table else renamed
 
 
 class Lives:
@@ -176,30 +188,37 @@ class Lives:
     def __init__(self, api: Api, meter: Meter, receiver: ScriptedReceiver, *, removed: bool) -> None:
         self._api, self._meter, self._receiver, self._removed = api, meter, receiver, removed
 
-    async def all(self) -> dict[str, dict[str, float]]:
-        """The units by life."""
+    async def all(self, but: str) -> dict[str, dict[str, float]]:
+        """The units by life, except one."""
         for history in ("all", "none"):
-            status, answer = await self._api(
-                "namespaces/create", name=history, history=history, retention="1s", numShards=1
-            )
-            if status != 200:
-                raise RuntimeError(f"namespaces/create: {answer}")
-        return {
-            "fired, no history": await self._of(self._fired_without_history),
-            "fired": await self._of(self._fired),
-            "fired after two retries": await self._of(self._retried),
-            "canceled": await self._of(self._canceled),
-            "an occurrence of a schedule": await self._occurrence(),
+            await self._ask("namespaces/create", name=history, history=history, retention="1s", numShards=1)
+        lives = {
+            "fired, no history": self._fired_without_history,
+            "fired": self._fired,
+            "fired after two retries": self._retried,
+            "canceled": self._canceled,
+            OCCURRENCE: self._occurrence,
         }
+        return {name: await self._of(live) for name, live in lives.items() if name != but}
 
-    async def _of(self, live: Callable[[], Awaitable[None]]) -> dict[str, float]:
+    async def _of(self, live: Callable[[], Awaitable[dict[str, float] | None]]) -> dict[str, float]:
         self._meter.reset()
-        await live()
-        return _result(self._meter)
+        return await live() or _result(self._meter)
+
+    async def _ask(self, path: str, **body: Any) -> None:
+        """Sends the request, again while a busy machine keeps the server from its store."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                status, answer = await self._api(path, **body)
+                if status < 300:
+                    return
+                if status != 503:
+                    raise RuntimeError(f"{path}: {answer}")
+                await asyncio.sleep(0.2)
 
     async def _create(self, name: str, namespace: str = "all", delay: str = "1s", **more: Any) -> None:
-        more |= {"delay": delay, "payload": {"order": 1}}
-        await self._api.create(name, self._receiver.url(name), namespace=namespace, **more)
+        more |= {"namespace": namespace, "id": name, "delay": delay, "callbackUrl": self._receiver.url(name)}
+        await self._ask("timers/create", payload={"order": 1}, **more)
 
     async def _ended(self) -> None:
         """A finished timer is in the history, and has left it."""
@@ -221,18 +240,14 @@ class Lives:
 
     async def _canceled(self) -> None:
         await self._create("canceled", delay="100d")
-        await self._api("timers/delete", namespace="all", timerId="canceled")
+        await self._ask("timers/delete", namespace="all", timerId="canceled")
         await self._ended()
 
     async def _occurrence(self) -> dict[str, float]:
         """The mean of some, between the end of one occurrence and that of another, and of the removals meanwhile."""
-        meter, schedule = self._meter, {"namespace": "all", "id": "every-second"}
-        meter.reset()
-        status, answer = await self._api(
-            "schedules/create", **schedule, every="1s", callbackUrl=self._receiver.url("occurs"), payload={"order": 1}
-        )
-        if status != 200:
-            raise RuntimeError(f"schedules/create: {answer}")
+        meter, url = self._meter, self._receiver.url("occurs")
+        schedule = {"namespace": "all", "id": "every-second", "every": "1s", "payload": {"order": 1}}
+        await self._ask("schedules/create", callbackUrl=url, **schedule)
         await meter.until(_RUN, "Put")
         meter.reset()
         await meter.until(_RUN, "Put", _OCCURRENCES)
@@ -243,57 +258,74 @@ class Lives:
             name: units / (removed if name.startswith(f"{_RUN}, Delete") else occurrences)
             for name, units in _result(meter).items()
         }
-        await self._api("schedules/delete", namespace="all", scheduleId="every-second")
+        await self._ask("schedules/delete", namespace="all", scheduleId="every-second")
         return found
 
 
 def _result(meter: Meter) -> dict[str, float]:
-    units = {
+    return {
         f"{kind}, {verb}, {place}": units
         for (kind, verb, place), units in sorted(meter.written.items())
         if kind in _OF_SHARDS and units
     }
-    return units | {"commits": float(meter.commits)}
 
 
-async def _every_shard_owned(server: ServerProcess) -> None:
-    """Returns when the server has nothing left to claim, and serves a shard that others could."""
-    async with asyncio.timeout(PATIENCE_S):
-        while None in [shard["owner"] for shard in (await asyncio.to_thread(cluster_of, server.port))["shards"]]:  # noqa: ASYNC110 -- the API has no notifications
-            await asyncio.sleep(0.1)
+async def measure_lives(database: DynamoServer, *, time_to_live: bool, but: str = "") -> dict[str, dict[str, float]]:
+    """Units by life, except one."""
+    environment = _environment(time_to_live) | {"TOCSIN_PURGE_INTERVAL": "100ms"}
+    async with _serving(database, environment) as (server, meter), ScriptedReceiver(_SCRIPTS) as receiver:
+        return await Lives(Api(server), meter, receiver, removed=not time_to_live).all(but)
 
 
-async def measure(*, time_to_live: bool, idle_s: float) -> dict[str, Any]:
-    """Units by life, and of each second without work, by request."""
-    environment = {
-        "TOCSIN_PURGE_INTERVAL": "100ms",
-        "TOCSIN_DYNAMODB_TIME_TO_LIVE": str(time_to_live).lower(),
-        "TOCSIN_SHARDS": str(_SHARDS),
-    }
-    with running(DynamoServer()) as database, tempfile.TemporaryDirectory() as folder:
-        async with DynamoProxy(database.port) as proxy, ScriptedReceiver(_SCRIPTS) as receiver:
-            meter, url = Meter(proxy, database.port), database.url(_TABLE, proxy.port)
-            server = ServerProcess(Path(folder) / "data", "--store", url, env=environment)
-            await server.start()
-            await _every_shard_owned(server)
+async def measure_idle(database: DynamoServer, *, time_to_live: bool, seconds: float) -> dict[str, float]:
+    """Units of each second without work, by request."""
+    async with _serving(database, _environment(time_to_live)) as (_, meter):
+        await asyncio.sleep(_SETTLING_S)
+        meter.reset()
+        await asyncio.sleep(seconds)
+        found = {"heartbeat": meter.written["members", "Put", _ITEM]} | dict(meter.read)
+    return {name: units / seconds for name, units in sorted(found.items())}
+
+
+def _environment(time_to_live: bool) -> dict[str, str]:
+    return {**STEADY, "TOCSIN_DYNAMODB_TIME_TO_LIVE": str(time_to_live).lower(), "TOCSIN_SHARDS": str(_SHARDS)}
+
+
+@contextlib.asynccontextmanager
+async def _serving(database: DynamoServer, environment: dict[str, str]) -> AsyncIterator[tuple[ServerProcess, Meter]]:
+    """A server with tables of its own that has claimed every shard, and its meter."""
+    table = f"units{uuid.uuid4().hex}"
+    with tempfile.TemporaryDirectory() as folder:
+        async with DynamoProxy(database.port) as proxy:
+            meter = Meter(proxy, database.port, table)
+            server = ServerProcess(
+                Path(folder) / "data", "--store", database.url(table, proxy.port), "--no-agent", env=environment
+            )
             try:
-                lives = await Lives(Api(server), meter, receiver, removed=not time_to_live).all()
+                await server.start()
+                await meter.until(_CLAIM, "Update", _SHARDS)
+                yield server, meter
             finally:
                 await server.stop()
-            del environment["TOCSIN_PURGE_INTERVAL"]
-            await server.start()
-            await _every_shard_owned(server)
-            try:
-                await asyncio.sleep(_SETTLING_S)
-                meter.reset()
-                await asyncio.sleep(idle_s)
-                idle = {"heartbeat": meter.written["members", "Put", _ITEM]} | dict(meter.read)
-            finally:
-                await server.stop()
-    return {"lives": lives, "idle": {name: units / idle_s for name, units in sorted(idle.items())}}
 
 
 _SCRIPTS = {"retried": [Reply(503), Reply(503), Reply(200)]}
+
+
+def measure(*, time_to_live: bool, idle_s: float) -> dict[str, dict[str, Any]]:
+    """Units by life, and of a node without work."""
+    with running(DynamoServer()) as database:
+        return {
+            "lives": asyncio.run(measure_lives(database, time_to_live=time_to_live)),
+            "idle": asyncio.run(measure_idle(database, time_to_live=time_to_live, seconds=idle_s)),
+        }
+
+
+def totals(units: dict[str, float]) -> tuple[float, float]:
+    """All write units of a life, and those without the fences, which timers of one commit share."""
+    fences = sum(value for name, value in units.items() if name.startswith(f"{_FENCE}, "))
+    every = sum(units.values())
+    return every, every - fences
 
 
 def show(title: str, found: dict[str, Any]) -> None:
@@ -302,19 +334,23 @@ def show(title: str, found: dict[str, Any]) -> None:
     for column in table.columns[1:]:
         column.justify = "right"
     for life, units in found["lives"].items():
-        fences = sum(value for name, value in units.items() if name.startswith(f"{_FENCE}, "))
+        alone, shared = totals(units)
         places = [
             sum(value for name, value in units.items() if name.endswith(f", {place}") and not name.startswith(_FENCE))
             for place in _PLACES
         ]
-        alone, shared = sum(places) + fences, sum(places)
         prices = (f"{each * WRITE_PRICE:.2f}" for each in (alone, shared))
-        counts = (f"{each:g}" for each in (*places, fences))
+        counts = (f"{each:g}" for each in (*places, alone - shared))
         table.add_row(f"[bold]{life}[/]", *counts, f"{alone:g}", next(prices), f"{shared:g}", next(prices))
-        for kind, verb in dict.fromkeys(tuple(name.split(", ")[:2]) for name in units if ", " in name):
+        for kind, verb in dict.fromkeys(tuple(name.split(", ")[:2]) for name in units):
             table.add_row(f"  {kind}: {verb}", *(f"{units.get(f'{kind}, {verb}, {place}', 0):g}" for place in _PLACES))
     Console(width=140).print(table)
     idle = Table("a node without work", "units a second", "units a day", title=f"{title}; {_SHARDS} shards")
     for name, units in found["idle"].items():
-        idle.add_row(name, f"{units:.2f}", f"{units * 86_400:,.0f}")
+        idle.add_row(name, *_rates(units))
+    idle.add_row("[bold]read units[/]", *_rates(sum(found["idle"].values()) - found["idle"]["heartbeat"]))
     Console(width=140).print(idle)
+
+
+def _rates(units: float) -> tuple[str, str]:
+    return f"{units:.2f}", f"{units * 86_400:,.0f}"
