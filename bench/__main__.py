@@ -1,4 +1,4 @@
-"""`python -m bench [run|stages|compare REVISION|sdks|receivers]`: measures, prints tables, writes JSON.
+"""`python -m bench [run|stages|compare REVISION|sdks|receivers|dynamodb-units]`: measures, prints tables, writes JSON.
 docs/explanation/performance.md explains the results.
 
     run       the measurements of --only, for each --store and --workers
@@ -6,6 +6,7 @@ docs/explanation/performance.md explains the results.
     compare   the present working tree beside another revision, in alternating runs
     sdks      processor time of a single create by each SDK, beside a bare HTTP client of that language
     receivers processor time and memory of a large callback with many signatures, by the receiver of each SDK
+    dynamodb-units  capacity units that a timer takes in DynamoDB, by what becomes of it
 """
 
 from __future__ import annotations
@@ -25,7 +26,19 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import agent, clients, compare, database, limits, on_nats, pings, processes, scenarios, stages
+from bench import (
+    agent,
+    clients,
+    compare,
+    database,
+    dynamodb_units,
+    limits,
+    on_nats,
+    pings,
+    processes,
+    scenarios,
+    stages,
+)
 from bench.clients import callbacks
 
 Plan = dict[str, Callable[[], dict[str, Any]]]
@@ -171,6 +184,15 @@ def _receivers(args: argparse.Namespace, results: dict[str, Any]) -> None:
     callbacks.show(results)
 
 
+def _dynamodb_units(args: argparse.Namespace, results: dict[str, Any]) -> None:
+    """Adds the units by who removes what has expired."""
+    for title, time_to_live in (("history removed by Tocsin", False), ("history removed by DynamoDB", True)):
+        print(f"measuring, {title} …", file=sys.stderr, flush=True)
+        found = dynamodb_units.measure(time_to_live=time_to_live, idle_s=10 if args.quick else 60)
+        results[title] = found
+        dynamodb_units.show(title, found)
+
+
 def _languages(args: argparse.Namespace, known: tuple[str, ...]) -> list[str]:
     languages = args.only.split(",") if args.only else list(known)
     if unknown := [name for name in languages if name not in known]:
@@ -178,7 +200,14 @@ def _languages(args: argparse.Namespace, known: tuple[str, ...]) -> list[str]:
     return languages
 
 
-_COMMANDS = {"run": _run, "stages": _stages, "compare": _compare, "sdks": _sdks, "receivers": _receivers}
+_COMMANDS = {
+    "run": _run,
+    "stages": _stages,
+    "compare": _compare,
+    "sdks": _sdks,
+    "receivers": _receivers,
+    "dynamodb-units": _dynamodb_units,
+}
 
 
 def main() -> int:

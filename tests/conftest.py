@@ -109,6 +109,8 @@ _WIDE = (
     "tests/integration/server/test_overload.py",
     "tests/integration/stores/test_cassandra_faults.py",
     "tests/integration/stores/test_dynamodb_faults.py",
+    "tests/integration/stores/test_dynamodb_lives.py",
+    "tests/integration/stores/test_dynamodb_throttling.py",
     "tests/integration/stores/test_mongodb_faults.py",
     "tests/integration/stores/test_mysql_faults.py",
     "tests/integration/stores/test_mysql_values.py",

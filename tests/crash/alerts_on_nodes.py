@@ -17,6 +17,8 @@ import pytest
 from tests.support.calls import Api
 from tests.support.clocks import SettableClock
 from tests.support.cluster import SOON, ended, running, shared_by
+from tests.support.dynamodb import DynamoServer
+from tests.support.dynamodb_proxy import DynamoProxy, throttled_shard
 from tests.support.http import Client
 from tests.support.nats import NatsServer
 from tests.support.postgresql import PostgresServer
@@ -263,3 +265,18 @@ async def test_a_wrong_clock(tmp_path: Path, postgresql_url: str) -> None:
             await fires(asked, "TocsinNodePaused")
             clock.set_off(0)
             await is_over(asked, "TocsinClockOff", "TocsinNodePaused")
+
+
+@pytest.mark.timeout(600)
+async def test_throttling_of_one_shard(tmp_path: Path, shared_dynamodb: DynamoServer) -> None:
+    async with DynamoProxy(shared_dynamodb.port) as proxy, ScriptedReceiver({}) as receiver:
+        url = shared_dynamodb.url("alerts", proxy.port)
+        server = ServerProcess(tmp_path / "data", "--store", url, "--no-agent", "--shards", "1")
+        async with ended(server):
+            await server.start()
+            async with watched(tmp_path, server) as asked:
+                await Api(server).create("throttled", receiver.url("ok"), delay="3s")
+                proxy.always("TransactWriteItems", throttled_shard(0))
+                await fires(asked, "TocsinStoreThrottled")
+                proxy.always("TransactWriteItems", None)
+                await is_over(asked, "TocsinStoreThrottled")

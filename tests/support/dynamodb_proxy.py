@@ -15,13 +15,13 @@ ProxyAnswer = tuple[int, dict[str, Any] | str] | None
 
 
 class Request:
-    """What a client sent: the operation, as `TransactWriteItems`, and its content, which a fault may change before it has
-    it forwarded."""
+    """What a client sent: the operation, as `TransactWriteItems`, its headers, and its content, which a fault may change
+    before it has it forwarded."""
 
     def __init__(self, operation: str, headers: bytes, content: dict[str, Any], port: int) -> None:
         self.operation = operation
         self.content = content
-        self._headers = headers
+        self.headers = headers
         self._port = port
 
     async def forward(self) -> tuple[int, dict[str, Any]]:
@@ -31,7 +31,7 @@ class Request:
         try:
             kept = [
                 line
-                for line in self._headers.split(b"\r\n")[1:]
+                for line in self.headers.split(b"\r\n")[1:]
                 if line and not line.lower().startswith((b"content-length:", b"connection:", b"expect:"))
             ]
             kept += [b"Content-Length: %d" % len(body), b"Connection: close"]
@@ -155,6 +155,36 @@ def canceled(code: str) -> Fault:
             "Message": "canceled by the test",
             "CancellationReasons": [*others, {"Code": code, "Message": f"{code} by the test"}],
         }
+
+    return fault
+
+
+def throttled_shard(shard_id: int) -> Fault:
+    """A shard's transactions and queries are refused, as those of a partition whose capacity is used up; others are
+    forwarded."""
+    partition = {"S": f"shard/{shard_id}"}
+    query = refused("ProvisionedThroughputExceededException", "The level of configured throughput is exceeded")
+    transaction = canceled("ThrottlingError")
+
+    async def fault(request: Request) -> ProxyAnswer:
+        if request.operation == "Query":
+            throttled = partition in request.content["ExpressionAttributeValues"].values()
+            return await (query if throttled else Request.forward)(request)
+        changed = [action["Update"]["Key"]["p"] for action in request.content["TransactItems"] if "Update" in action]
+        return await (transaction if partition in changed else Request.forward)(request)
+
+    return fault
+
+
+def in_bursts(refusals: int, passed: int) -> Fault:
+    """So many requests in a row are throttled, of all operations that have this fault, and so many forwarded, in turn."""
+    throttled, count = refused("ThrottlingException"), 0
+
+    async def fault(request: Request) -> ProxyAnswer:
+        nonlocal count
+        count += 1
+        refusing = (count - 1) % (refusals + passed) < refusals
+        return await (throttled if refusing else Request.forward)(request)
 
     return fault
 

@@ -12,10 +12,13 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from tocsin.model.errors import ConfigError
 from tocsin.ports.observer import Event, StoreUnitsConsumed
 from tocsin.ports.store import KEY_MAX, KEY_MIN, StoredRow, schedules_of
+from tocsin.stores.dynamodb.client import RequestKind
 from tocsin.stores.dynamodb.schema import definition
 from tocsin.stores.dynamodb.store import DynamoStore
+from tocsin.stores.options import DynamoOptions
 from tocsin.testing.store_conformance_base import claimed, finished, row, run
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "dynamodb.md"
@@ -51,7 +54,7 @@ def _timer(payload_bytes: int, at: int = 1) -> StoredRow:
     return row(1, at, timer_id="order-000000001-reminder", tags=("red",), record=b"x" * payload_bytes)
 
 
-# DynamoDB Local counts each kind of action of a transaction once only, so that transactions of one timer alone are right.
+# Of actions of a transaction that take the same units, DynamoDB Local counts one only: here those of one transaction differ.
 @pytest.mark.parametrize("further_kb", [0, 1, 5])
 async def test_units_of_a_timer(store: DynamoStore, further_kb: int) -> None:
     batch = await claimed(store)
@@ -99,6 +102,40 @@ async def test_units_of_a_schedule(store: DynamoStore) -> None:
     assert meter.read() == (FENCE + 6, 0)
 
 
+async def test_units_where_dynamodb_removes_what_has_expired(dynamodb_url: str) -> None:
+    store = DynamoStore(dynamodb_url, DynamoOptions(time_to_live=True))
+    await store.open(4)
+    batch = await claimed(store)
+    store._open.observe = meter = _Meter()
+    await store.apply([replace(batch, upserts=[timer := _timer(600)])])
+    meter.read()
+    # By themselves: each takes as much as the other.
+    await store.apply([replace(batch, deletes=[timer.uuid])])
+    assert meter.read() == (FENCE + 4, 0)
+    await store.apply([replace(batch, history=[finished(timer)])])
+    assert meter.read() == (FENCE + 4, 0)
+    await store.apply([replace(batch, runs=[run(timer, b"x" * 1_100)])])
+    assert meter.read() == (FENCE + 4, 0), "of two KB"
+    assert await store.purge_history(2_000, 100) == 0
+    assert meter.read() == (0, 0)
+    await store.close()
+
+
+async def test_a_table_that_removes_nothing_is_refused_where_dynamodb_is_to_remove(
+    store: DynamoStore, dynamodb_url: str
+) -> None:
+    _, query = dynamodb_url.split("?")
+    table = f"{store._open.table}.bare"
+    await store._open.call(
+        "create_table", RequestKind.WRITE, TableName=table, BillingMode="PAY_PER_REQUEST", **definition()
+    )
+    url = f"dynamodb://{table}?{query}"
+    with pytest.raises(ConfigError, match=r"dynamodb.time_to_live: .* enable time to live on its attribute ttl"):
+        await DynamoStore(url, DynamoOptions(time_to_live=True)).open(None)
+    await (without := DynamoStore(url)).open(None)
+    await without.close()
+
+
 def _has_units(cells: list[str]) -> bool:
     return len(cells) == 3 and any(cells[1:]) and all(cell.isdigit() or not cell for cell in cells[1:])
 
@@ -119,15 +156,21 @@ def test_the_page_sums_up_and_multiplies() -> None:
     kept = units["its row in the history, with an index entry"][0]
     kept += units["remove that row when its retention is over"][0]
     assert units["an occurrence of a schedule with history"] == (occurrence + kept, load)
-    prices = re.search(r"\$([0-9.]+) per million write\s+units, \$([0-9.]+) per million read\s+units", page)
-    assert prices is not None
-    write, read = map(float, prices.groups())
-    costs = {row[0]: row[1:] for row in rows if len(row) == 3 and "$" in row[1]}
-    for one, many, fences in (("a timer", "timers", 2), ("an occurrence of a schedule", "occurrences of schedules", 1)):
-        for kind in ("with history", "without history"):
-            together, (each, _) = costs[f"{many} {kind}"], units[f"{one} {kind}"]
-            for cell, count in zip(together, (each, each + fences * FENCE), strict=True):
-                assert f"{count} × ${write} + {load} × ${read} = **${count * write + load * read + 1e-9:.2f}" in cell
+    without, whole, each = (
+        units[kind][0]
+        for kind in ("a timer without history", "a timer with history", "an occurrence of a schedule with history")
+    )
+    # Who leaves the removal to DynamoDB saves it, and the entry by expiry.
+    saved, saved_each = purge + 2, units["remove that row when its retention is over"][0] + 2
+    for life, shared, less, commits in (
+        ("fired, no history", without, 0, 2),
+        ("fired", whole, saved, 2),
+        ("canceled", whole, saved, 2),
+        ("an occurrence of a schedule", each, saved_each, 1),
+    ):
+        (cells,) = [row[1:] for row in rows if row[0] == life]
+        alone = shared + commits * FENCE
+        assert [int(cell.partition(",")[0]) for cell in cells] == [alone, shared, alone - less, shared - less]
 
 
 def test_the_command_on_the_page_makes_the_table_that_the_store_makes() -> None:

@@ -3,7 +3,8 @@
 Attribute names have one letter, because they count towards the size of each item: `g` generation, `n` namespace, `i` id,
 `t` tags, `r` record, `w` reason of suspension; of finished timers also `z` status, `f` finished at, and `ttl`, the time to
 live in seconds since 1970. A run has `r`, `e` and `ttl`; a failure, besides `n` and `i`, `c` cause and
-`x` the instant of the run. Only the live row of a schedule has an `e` that is no expiry.
+`x` the instant of the run. Only the live row of a schedule has an `e` that is no expiry. Where DynamoDB alone removes what
+has expired, `y` stands for `e`, so that the index by expiry has no entry.
 """
 
 from __future__ import annotations
@@ -65,27 +66,29 @@ def stored_item(shard_id: int, row: StoredRow) -> Item:
     return _checked(item, row)
 
 
-def history_item(shard_id: int, row: HistoryRow) -> Item:
-    """The item of a finished row. Raises DefiniteFailure if the row exceeds a limit."""
+def history_item(shard_id: int, row: HistoryRow, *, indexed: bool = True) -> Item:
+    """The item of a finished row; `indexed`: the index by expiry has it. Raises DefiniteFailure if the row exceeds a
+    limit."""
     item = {
         **history_key(shard_id, row.uuid, row.generation),
         "o": {"B": _order(FINISHED, row, row.generation)},
         "z": {"S": row.status.value},
         "f": {"N": str(row.finished_at)},
-        **_expiry(row),
+        **_expiry(row, indexed),
         **_common(row),
     }
     return _checked(item, row)
 
 
-def run_item(shard_id: int, row: RunRow) -> Item:
-    """The item of a run. Raises DefiniteFailure if the row exceeds a limit."""
+def run_item(shard_id: int, row: RunRow, *, indexed: bool = True) -> Item:
+    """The item of a run, likewise."""
     check_lengths(row)
-    return _checked({**run_key(shard_id, row.uuid, row.generation), "r": {"B": row.record}, **_expiry(row)}, row)
+    item = {**run_key(shard_id, row.uuid, row.generation), "r": {"B": row.record}, **_expiry(row, indexed)}
+    return _checked(item, row)
 
 
-def failure_item(shard_id: int, row: FailureRow) -> Item:
-    """The item of a failure. Raises DefiniteFailure if the row exceeds a limit."""
+def failure_item(shard_id: int, row: FailureRow, *, indexed: bool = True) -> Item:
+    """The item of a failure, likewise. Raises DefiniteFailure if the row exceeds a limit."""
     check_lengths(row)
     try:
         order = order_key(FAILED, *row.place)
@@ -98,7 +101,7 @@ def failure_item(shard_id: int, row: FailureRow) -> Item:
         "i": {"S": row.timer_id},
         "c": {"S": row.failure},
         "x": {"N": str(row.execute_at)},
-        **_expiry(row),
+        **_expiry(row, indexed),
     }
     return item
 
@@ -108,18 +111,22 @@ def failure_row_of(item: Item) -> FailureRow:
     failed_at, uuid, generation = place = failure_place_of(bytes(item["o"]["B"]))
     try:
         names = (item["n"]["S"], item["i"]["S"], item["c"]["S"])
-        instants = (failed_at, int(item["x"]["N"]), instant_of(bytes(item["e"]["B"])))
+        instants = (failed_at, int(item["x"]["N"]), _expires_at(item))
         return FailureRow(uuid, generation, *names, *instants)
     except _DAMAGE:
         return FailureRow.damaged(place)
 
 
-def _expiry(row: HistoryRow | RunRow | FailureRow) -> Item:
+def _expiry(row: HistoryRow | RunRow | FailureRow, indexed: bool) -> Item:
     try:
         expiry = instant_bytes(row.expires_at)
     except OverflowError:
         raise DefiniteFailure(f"{row.uuid.hex()}: the end of its retention is out of range") from None
-    return {"e": {"B": expiry}, "ttl": {"N": str(-(-row.expires_at // 1_000_000))}}
+    return {"e" if indexed else "y": {"B": expiry}, "ttl": {"N": str(-(-row.expires_at // 1_000_000))}}
+
+
+def _expires_at(item: Item) -> int:
+    return instant_of(bytes(item["y" if "y" in item else "e"]["B"]))
 
 
 def _common(row: StoredRow | HistoryRow) -> Item:
@@ -177,7 +184,7 @@ def _row(item: Item) -> StoredRow | HistoryRow:
     if is_timer(sort):
         why = item["w"]["S"] if "w" in item else None
         return StoredRow(at, uuid_of(sort), bytes(item["g"]["B"]), *texts, why)
-    expires_at = instant_of(bytes(item["e"]["B"]))
+    expires_at = _expires_at(item)
     status, finished_at = _STATUSES[item["z"]["S"]], int(item["f"]["N"])
     return HistoryRow(at, uuid_of(sort), generation_of(sort), *texts, status, finished_at, expires_at)
 
@@ -220,6 +227,6 @@ def run_row_of(item: Item) -> RunRow:
     generation = generation_of_run(sort)
     uuid = sort[-len(generation) - UUID_BYTES : -len(generation)]
     try:
-        return RunRow(uuid, generation, bytes(item["r"]["B"]), instant_of(bytes(item["e"]["B"])))
+        return RunRow(uuid, generation, bytes(item["r"]["B"]), _expires_at(item))
     except _DAMAGE as error:
         return RunRow(uuid, generation, damaged_record(error, bytes_in(item, "r")), 0)

@@ -11,8 +11,8 @@ Every item has a partition key `p` (text) and a sort key `s` (bytes). All items 
     p = "records/namespace"  s = "default"         a record of the kind `namespace`, behind the kind's version
 
 The local index `by_instant` sorts timers and failures by `o`, a key of `tocsin.stores.orders`. The local index `by_expiry`
-sorts finished timers, runs and failures by `e`, the instant at which they expire, and after all of them live schedules by
-namespace and id. Instants are eight bytes that sort as the numbers do.
+sorts finished timers, runs and failures by `e`, the instant at which they expire, unless DynamoDB's time to live alone
+removes them; after all of them come live schedules by namespace and id. Instants are eight bytes that sort as the numbers do.
 """
 
 from __future__ import annotations

@@ -26,6 +26,8 @@ _TYPES = {"p": "S", "s": "B", "o": "B", "e": "B"}
 #: The sort key and the projected attributes of each local index.
 _INDEXES: dict[str, tuple[str, tuple[str, ...]]] = {BY_INSTANT: ("o", PROJECTED), BY_EXPIRY: ("e", ())}
 _POLL_S = 0.5
+#: The attribute with the second after which DynamoDB may remove an item.
+_TTL = "ttl"
 
 
 def definition() -> dict[str, Any]:
@@ -59,7 +61,7 @@ async def prepare(client: DynamoClient, total_shards: int | None, *, create: boo
 
     Raises ConfigError for missing rights, a server that is not DynamoDB, or another number of shards than the stored one;
     StoreCorrupted for a table of another shape, StoreUnavailable for a missing table without `create`, SchemaTooNew for a
-    newer layout.
+    newer layout. With the setting `time_to_live`, ConfigError for a table that has it not.
     """
     description = await _describe(client)
     if description is None:
@@ -69,6 +71,8 @@ async def prepare(client: DynamoClient, total_shards: int | None, *, create: boo
         description = await _describe(client)
     description = await _active(client, description)
     _check(client.place, description)
+    if client.options.time_to_live:
+        await _require_time_to_live(client)
     return await _fix_total_shards(client, total_shards)
 
 
@@ -113,7 +117,7 @@ async def _create(client: DynamoClient) -> None:
             "update_time_to_live",
             RequestKind.WRITE,
             TableName=client.table,
-            TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"},
+            TimeToLiveSpecification={"Enabled": True, "AttributeName": _TTL},
         )
     except (DefiniteFailure, OutcomeUnknown) as error:
         # DynamoDB refuses what another node has enabled already. Any other failure ends this start; the table stays.
@@ -135,6 +139,20 @@ async def _active(client: DynamoClient, description: dict[str, Any] | None) -> d
     if description["TableStatus"] == "DELETING":
         raise StoreUnavailable(f"{client.place} is being deleted")
     return description
+
+
+async def _require_time_to_live(client: DynamoClient) -> None:
+    """Raises ConfigError if DynamoDB would remove nothing."""
+    try:
+        answer = await client.call("describe_time_to_live", RequestKind.READ, TableName=client.table)
+    except StoreError as error:
+        raise refused(client, error, "DescribeTimeToLive") from error
+    found = answer["TimeToLiveDescription"]
+    if (found.get("TimeToLiveStatus"), found.get("AttributeName")) not in {("ENABLED", _TTL), ("ENABLING", _TTL)}:
+        raise ConfigError(
+            f"dynamodb.time_to_live: {client.place} removes nothing that has expired; enable time to live on its attribute "
+            f"{_TTL} (aws dynamodb update-time-to-live), or leave the setting off"
+        )
 
 
 def _check(place: str, description: dict[str, Any]) -> None:

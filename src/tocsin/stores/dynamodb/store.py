@@ -6,6 +6,7 @@ requests, and this file the life cycle.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from tocsin.ports.observer import Observer
@@ -51,5 +52,7 @@ class DynamoStore(DynamoWrites, DynamoReads, DynamoLists, DynamoRecords):
         observe: Observer = lambda event: None,
     ) -> None:
         address = parse_address(url)
-        new_client = partial(DynamoClient, address, options or DynamoOptions(), observe)
+        options = options or DynamoOptions()
+        self.capabilities = replace(self.capabilities, expires_history=options.time_to_live)
+        new_client = partial(DynamoClient, address, options, observe)
         super().__init__(address.place, new_client, schema, create=create)

@@ -57,8 +57,10 @@ class Atom:
         self.deletes = True
 
 
-def atoms_of(batch: ShardBatch) -> list[Atom]:
+def atoms_of(batch: ShardBatch, options: DynamoOptions) -> list[Atom]:
     """The batch by uuid, atoms without deletes first. Raises DefiniteFailure for a row that exceeds a limit."""
+    # An entry in the index by expiry costs as much as the item; only `purge_history` reads it.
+    indexed = not options.time_to_live
     atoms: dict[bytes, Atom] = {}
     shard_id = batch.shard_id
 
@@ -71,11 +73,11 @@ def atoms_of(batch: ShardBatch) -> list[Atom]:
     for row in batch.upserts:
         atom_of(row.uuid).put(stored_item(shard_id, row))
     for ended in batch.history:
-        atom_of(ended.uuid).put(history_item(shard_id, ended))
+        atom_of(ended.uuid).put(history_item(shard_id, ended, indexed=indexed))
     for run in batch.runs:
-        atom_of(run.uuid).put(run_item(shard_id, run))
+        atom_of(run.uuid).put(run_item(shard_id, run, indexed=indexed))
     for failure in batch.failures:
-        atom_of(failure.uuid).put(failure_item(shard_id, failure))
+        atom_of(failure.uuid).put(failure_item(shard_id, failure, indexed=indexed))
     for uuid, generation in batch.resolved:
         atom_of(uuid).delete(failure_key(shard_id, uuid, generation))
     for uuid in batch.deletes:
@@ -88,7 +90,7 @@ def chunks_of(batch: ShardBatch, options: DynamoOptions) -> list[list[Item]]:
     actions_max, bytes_max = options.actions_max - 1, options.bytes_max - _FENCE_BYTES
     chunks: list[list[Atom]] = [[]]
     actions = size = 0
-    for atom in atoms_of(batch):
+    for atom in atoms_of(batch, options):
         if len(atom.actions) > actions_max or atom.bytes > bytes_max:
             subject = next(iter(atom.uuids)).hex()
             raise DefiniteFailure(
@@ -266,7 +268,10 @@ class DynamoWrites(ClientStore[DynamoClient]):
 
     async def purge_history(self, now_us: int, limit: int) -> int:
         """Removes up to `limit` finished timers, runs and failures with expires_at ≤ now_us and returns how many, shard by
-        shard. Deletes need no condition: the same row, if it is written again, expires at the same instant."""
+        shard. Deletes need no condition: the same row, if it is written again, expires at the same instant. With the option
+        `time_to_live`, DynamoDB alone removes them, also those in the index."""
+        if self._open.options.time_to_live:
+            return 0
         found: list[Item] = []
         for shard_id in range(self._total_shards):
             if len(found) < limit:
