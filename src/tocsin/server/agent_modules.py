@@ -30,6 +30,7 @@ from tocsin.service_calls.messages import Registry
 from tocsin.service_calls.orchestration.handlers import Orchestration, Watchdog
 from tocsin.service_calls.outbox import OutboxDispatcher
 from tocsin.service_calls.ports import Timers, TimerStore
+from tocsin.service_calls.resealing import CallResealing
 from tocsin.service_calls.timer import PollingTimers, TimerModule
 from tocsin.settings import Settings
 from tocsin.stores.service_calls.database import AgentDatabase
@@ -102,6 +103,7 @@ class AgentModules:
             settings.engine.failure_retention_us,
             flows=engine.flows,
             credentials=engine.credentials,
+            sealed=CallResealing(database.sealed, engine.seals),
         )
 
     async def start(self) -> None:

@@ -273,7 +273,7 @@ class Server:
         reader = StatisticsReader(store, keeper, clock, watching.observe, settings.engine.store_timeout_us / 1e6)
         ends.push_async_callback(reader.close)
         jobs = self._start_jobs(parts, engine, access)
-        start_resealing(ends, engine, parts.seals, self._on_fatal)
+        start_resealing(ends, engine, parts.seals, self.calls, self._on_fatal)
         inbox = start_inbox(parts, engine, access, sending.rules)
         if agent is not None:
             await agent.start(

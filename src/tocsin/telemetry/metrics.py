@@ -32,6 +32,7 @@ COUNTERS = (
         "tocsin_audit_export_dropped",
         "Records of the audit export that a destination (file, stdout, otlp) did not take in time, or refused.",
         ("sink",),
+        from_zero=("file", "stdout", "otlp"),
     ),
     Counter("tocsin_audit_write_failures", "Audit entries that could not be stored immediately; they are retried."),
 )

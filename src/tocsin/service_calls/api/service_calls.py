@@ -25,7 +25,7 @@ from tocsin.model.instants import INSTANT_MAX, US_PER_SECOND
 from tocsin.model.sealed import headers_sealed, hooks_sealed, url_sealed
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.validation import InputRules
-from tocsin.ports.agent_calls import Tenants
+from tocsin.ports.agent_calls import SealedCalls, Tenants
 from tocsin.ports.bus import Bus, Envelope, InvalidMessage
 from tocsin.ports.credentials import CallCredentials, NoCallCredentials
 from tocsin.ports.flow_gate import FlowGate
@@ -121,6 +121,7 @@ class ServiceCalls:
         *,
         flows: FlowGate | None = None,
         credentials: CallCredentials | None = None,
+        sealed: SealedCalls | None = None,
     ) -> None:
         """`flows` has the limits of calls that name a flow key, `credentials` those that calls may name; None: there are
         none."""
@@ -137,6 +138,8 @@ class ServiceCalls:
         self.waiting = DeletableCalls(queries, self._command)
         #: The namespace whose credentials calls may name.
         self.credentials_namespace = self._credentials.namespace
+        #: Their encrypted secrets, for the rotation of keys.
+        self.sealed = sealed
         #: The limits in force.
         self.limits = context.limits
         #: Returns a new id for a call or a tenant.
