@@ -211,6 +211,14 @@ def test_timeline_has_past_and_future_entries() -> None:
     assert (last.title, last.note) == ("Waiting for its credential", "pay: it has no token yet")
 
 
+def test_a_form_with_a_credential_is_the_request_and_the_command() -> None:
+    filled = form(credential="pay")
+    assert filled.request(NOW)["requestSpec"]["credential"] == "pay"
+    assert "--credential pay" in command("http://127.0.0.1:9000", TENANT, filled.request(NOW), filled)
+    spec = RequestSpec("GET", "https://pay.example/", credential="pay")
+    assert CallForm.like(record(request_spec=spec), ID).credential == "pay"
+
+
 # -- traces
 
 

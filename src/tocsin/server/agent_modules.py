@@ -20,6 +20,7 @@ from tocsin.ports.flow_gate import FlowGate
 from tocsin.ports.http import Requester
 from tocsin.ports.seals import NoSeals, Seals
 from tocsin.service_calls.api.service_calls import ServiceCalls
+from tocsin.service_calls.api.validation import Named
 from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.events import AgentObserver, AgentStepFailed
 from tocsin.service_calls.execution.executor import Executor
@@ -101,10 +102,9 @@ class AgentModules:
             rules,
             check,
             settings.engine.failure_retention_us,
-            flows=engine.flows,
-            credentials=engine.credentials,
-            sealed=CallResealing(database.sealed, engine.seals),
+            Named(engine.flows, engine.credentials),
         )
+        self.calls.sealed = CallResealing(database.sealed, engine.seals)
 
     async def start(self) -> None:
         """Starts the modules. Raises BusUnavailable, StoreError or ConfigError; call `abandon` in that case."""

@@ -55,6 +55,13 @@ async def test_requests_of_calls_and_their_notifications_have_credentials(tmp_pa
         assert (first.headers["authorization"], first.headers["x"]) == ("Bearer a-token-of-the-api", "1")
         assert second.headers["authorization"] == f"Basic {PAIR}"
         assert "a-token" not in str(found)
+        # Another credential is another request.
+        place, sent = f"/api/v1/tenants/{tenant}/service-calls", {"name": "n", "idempotencyKey": "k", "delay": "1h"}
+        answers = [
+            await client.post(place, {**sent, "requestSpec": spec(target.url, credential=name)})
+            for name in ("api", "api", "user")
+        ]
+        assert [status for status, _ in answers] == [202, 202, 409]
 
 
 async def test_what_a_service_repeats_of_its_credential_is_not_kept(tmp_path: Path) -> None:

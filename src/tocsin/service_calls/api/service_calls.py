@@ -27,14 +27,14 @@ from tocsin.model.secrets import SigningSecrets
 from tocsin.model.validation import InputRules
 from tocsin.ports.agent_calls import SealedCalls, Tenants
 from tocsin.ports.bus import Bus, Envelope, InvalidMessage
-from tocsin.ports.credentials import CallCredentials, NoCallCredentials
-from tocsin.ports.flow_gate import FlowGate
 from tocsin.ports.seals import opener, sealer, stored_like
 from tocsin.service_calls.api.failures import CallFailures
 from tocsin.service_calls.api.validation import (
     CORRELATION_ID_CHARS_MAX,
+    NOTHING_NAMED,
     CallRules,
     CheckRequest,
+    Named,
     PageRequest,
     Submission,
     encode_cursor,
@@ -118,28 +118,22 @@ class ServiceCalls:
         rules: InputRules,
         check_request: CheckRequest,
         failure_retention_us: int = FAILURE_RETENTION_US,
-        *,
-        flows: FlowGate | None = None,
-        credentials: CallCredentials | None = None,
-        sealed: SealedCalls | None = None,
+        named: Named = NOTHING_NAMED,
     ) -> None:
-        """`flows` has the limits of calls that name a flow key, `credentials` those that calls may name; None: there are
-        none."""
         self._bus = bus
         self._queries = queries
         self._secrets = secrets
         self._context = context
-        self._flows = flows
-        self._credentials = credentials or NoCallCredentials()
-        self._rules = CallRules(context.limits, rules, check_request, flows, self._credentials)
+        self._flows, self._credentials = named
+        self._rules = CallRules(context.limits, rules, check_request, named)
         #: Those that failed.
         self.failures = CallFailures(queries, self._command, context.clock, failure_retention_us)
         #: Those that wait, for jobs.
         self.waiting = DeletableCalls(queries, self._command)
         #: The namespace whose credentials calls may name.
         self.credentials_namespace = self._credentials.namespace
-        #: Their encrypted secrets, for the rotation of keys.
-        self.sealed = sealed
+        #: Their encrypted secrets, for the rotation of keys; None: there are none.
+        self.sealed: SealedCalls | None = None
         #: The limits in force.
         self.limits = context.limits
         #: Returns a new id for a call or a tenant.

@@ -106,23 +106,27 @@ class PageRequest(NamedTuple):
     cursor: str | None = None
 
 
+class Named(NamedTuple):
+    """What calls may name: flows, whose limits apply to them; None: none limits any. And credentials."""
+
+    flows: FlowGate | None = None
+    credentials: CallCredentials = NoCallCredentials()
+
+
+NOTHING_NAMED = Named()
+
+
 class CallRules:
     """The validation rules, with those that timers have too. All methods raise InvalidInput with every invalid
     field."""
 
     def __init__(
-        self,
-        limits: AgentLimits,
-        rules: InputRules,
-        check_request: CheckRequest,
-        flows: FlowGate | None = None,
-        credentials: CallCredentials | None = None,
+        self, limits: AgentLimits, rules: InputRules, check_request: CheckRequest, named: Named = NOTHING_NAMED
     ) -> None:
-        self._credentials = credentials or NoCallCredentials()
         self._limits = limits
         self._rules = rules
         self._check_request = check_request
-        self._flows = flows
+        self._flows, self._credentials = named
 
     def submission(
         self, tenant_id: str, sent: Submission, now_us: int, new_id: Callable[[], str]
