@@ -326,6 +326,15 @@ CLUSTER = Board(
             (("tocsin_client_connections{NODE}", _NODE),),
         ),
         Panel(
+            "Audit trail",
+            "Entries per second that could not be stored immediately, and records that the export dropped; both are to be 0.",
+            "ops",
+            (
+                (rate("tocsin_audit_write_failures_total"), "not stored immediately"),
+                (rate("tocsin_audit_export_dropped_total", "sink"), "dropped, {{sink}}"),
+            ),
+        ),
+        Panel(
             "Processor time",
             "Cores that each node uses. A node with one worker cannot use more than one for its engine.",
             "short",

@@ -130,12 +130,14 @@ async def put_namespace(records: Records, namespace: Namespace, *, create: bool)
 
 class SealKey(msgspec.Struct, frozen=True, omit_defaults=True):
     """A key that the store needs, by its id, since when; and of one that another has replaced, how many rows that wait still
-    needed it at `checked_at`. Instants are microseconds."""
+    needed it at `checked_at`, and how many service calls and tenants at `calls_checked_at`. Instants are microseconds."""
 
     id: str
     since: int = 0
     waiting: int | None = None
     checked_at: int | None = None
+    calls_waiting: int | None = None
+    calls_checked_at: int | None = None
 
 
 _seal_key_decoder = msgspec.json.Decoder(SealKey)
@@ -154,11 +156,13 @@ async def note_seal_key(records: Records, key: SealKey) -> None:
     await records.put_record(SEAL_KEYS, key.id, encoded(key), None)
 
 
-async def note_seal_use(records: Records, key: SealKey) -> None:
-    """Notes how much needs a former key, unless it was forgotten."""
-    stored = await records.record(SEAL_KEYS, key.id)
+async def note_seal_use(records: Records, name: str, **found: int) -> None:
+    """Notes what a pass has found of a former key, as fields of SealKey: unless it has been forgotten, or another pass writes
+    at the same time; the next one notes it then."""
+    stored = await records.record(SEAL_KEYS, name)
     if stored is not None:
-        await records.put_record(SEAL_KEYS, key.id, encoded(key), stored.version)
+        (key,) = decoded(_seal_key_decoder, SEAL_KEYS, [stored], unobserved) or [SealKey(name)]
+        await records.put_record(SEAL_KEYS, name, encoded(msgspec.structs.replace(key, **found)), stored.version)
 
 
 # -- flows, each under its namespace, so that those of one are a range

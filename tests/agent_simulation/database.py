@@ -12,6 +12,7 @@ from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
 from tocsin.stores.service_calls.execution_log import SqlExecutionLog
 from tocsin.stores.service_calls.outbox import SqlOutbox
 from tocsin.stores.service_calls.queries import SqlCallQueries
+from tocsin.stores.service_calls.sealed import SqlSealedTexts
 from tocsin.stores.service_calls.service_calls import SqlServiceCalls
 from tocsin.stores.service_calls.sqlite import SqliteSession, completed
 from tocsin.stores.service_calls.statements import Work
@@ -69,6 +70,7 @@ class SimulatedDatabase:
         self.suspended = SqlSuspendedOrders(self, self.outbox)
         self.queries = SqlCallQueries(self)
         self.secrets = SqlTenantSecrets(self)
+        self.sealed = SqlSealedTexts(self)
 
     @property
     def lock_held(self) -> bool:

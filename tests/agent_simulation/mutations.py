@@ -147,6 +147,6 @@ MUTATIONS = [
     ),
     _agent("an execution begins and its order goes on waiting", drop(LOG_WRITE, "DELETE_SUSPENDED")),
     _agent("an answer leaves the slot of its flow", drop(EXECUTOR + "_answered", "self._flows.ended(order, result)")),
-    _agent("a call that waits for its flow fails after a while", never(EXECUTION + "order:_overdue", "flow_key")),
+    _agent("a call that waits for its flow fails after a while", never(EXECUTION + "order:_overdue", "turn")),
     _agent("a key that could not be read is forgotten", drop(FLOWS + "_read", "self._served_by_round.add(key)")),
 ]

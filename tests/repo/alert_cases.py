@@ -168,6 +168,7 @@ CASES = (
     ),
     _case("TocsinKeysExpire", (59, 61, 0.5, 90), _is("tocsin_api_keys_expiring", 0, 1)),
     _case("TocsinAuditWritesFail", (-1, 1, 16), _grows("tocsin_audit_write_failures_total", 4)),
+    _case("TocsinAuditExportDrops", (-1, 1, 16), _grows('tocsin_audit_export_dropped_total{sink="file"}', 4)),
     _case("TocsinCommitsFail", (3, 6, 3), _grows('tocsin_commits_total{result="unavailable"}', 2)),
     _case(
         "TocsinCommitsSlow",

@@ -254,11 +254,12 @@ async def test_refused_token_is_renewed_once_and_a_failure_keeps_its_pause(monke
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
-    """The TLS that is made for token endpoints: the name of its credential, and whether the event loop made it."""
+    """The TLS made for token endpoints and of certificates: the name of its credential, and whether the event loop made
+    it."""
     found: list[tuple[str, bool]] = []
 
     def tls_of(known: Credential, secret: str, *, to_issuer: bool = False) -> Tls | None:
-        if to_issuer:
+        if to_issuer or known.type is CredentialType.MTLS:
             found.append((known.name, threading.current_thread() is threading.main_thread()))
         return tls.tls_of(known, secret, to_issuer=to_issuer)
 
@@ -290,15 +291,41 @@ async def test_authorities_are_read_for_as_many_token_endpoints_as_are_asked_at_
         assert len(made) == identities.FETCHES_MAX
 
 
-async def test_credential_that_is_created_again_shares_no_connection_with_the_former() -> None:
-    def certified(**more: Any) -> Credential:
-        made = trustme.CA().issue_cert("api.example.com")
-        chain = made.cert_chain_pems[0].bytes().decode()
-        return credential(CredentialType.MTLS, made.private_key_pem.bytes().decode(), certificate=chain, **more)
+def certified(**more: Any) -> Credential:
+    made = trustme.CA().issue_cert("api.example.com")
+    chain = made.cert_chain_pems[0].bytes().decode()
+    return credential(CredentialType.MTLS, made.private_key_pem.bytes().decode(), certificate=chain, **more)
 
+
+async def test_certificates_are_read_once_and_not_on_the_event_loop(made: list[tuple[str, bool]]) -> None:
+    known = certified()
+    async with Place() as place:
+        place.learn(known)
+        waits = (await place.call("api")).outcome
+        assert isinstance(waits, NoCredential) and waits.detail == "credential api: its certificates are being read"
+        await place.token()
+        assert isinstance((await place.call("api")).outcome, Response)
+        # What secures connections is the same: nothing waits.
+        place.learn(msgspec.structs.replace(known, description="The API", version=2))
+        assert isinstance((await place.call("api")).outcome, Response)
+        one, other = (sent.identity and sent.identity.tls for sent in place.inner.sent)
+        assert one is not None and one is other
+        assert made == [("api", False)]
+
+
+async def test_certificates_that_cannot_be_read_are_the_reason_why_requests_wait() -> None:
+    async with Place() as place:
+        place.learn(msgspec.structs.replace(certified(), certificate="no certificate"))
+        await place.token()
+        waits = (await place.call("api")).outcome
+        assert isinstance(waits, NoCredential) and waits.detail.startswith("credential api: certificate does not fit")
+
+
+async def test_credential_that_is_created_again_shares_no_connection_with_the_former() -> None:
     async def key(place: Place, *known: Credential) -> str:
         place.learn()
         place.learn(*known)
+        await place.token()
         assert isinstance((await place.call("api")).outcome, Response)
         identity = place.inner.sent[-1].identity
         assert identity is not None and identity.tls is not None

@@ -13,6 +13,7 @@ from tests.support.cases import each
 from tocsin.http_client import plain
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.errors import InvalidInput
+from tocsin.model.explanation import WaitsFor
 from tocsin.model.retry import RetryPolicy
 from tocsin.service_calls.events import CommandHandled, ExecutionFinished, ServiceCallChanged
 from tocsin.service_calls.messages import RequestSpec
@@ -201,10 +202,21 @@ def test_timeline_has_past_and_future_entries() -> None:
     ended = timeline(record(status="Failed", finished_at=NOW + 9, outcome={"errorMeta": {"kind": "X"}}), [], NOW)
     assert (ended[-1].title, ended[-1].note) == ("Failed", "X")
     due = record(status="Running", flow_key="vendor")
-    assert [timeline(due, [], NOW, waits_for_flow=waits)[-1].title for waits in (False, True)] == [
+    assert [timeline(due, [], NOW, waits)[-1].title for waits in (None, WaitsFor.FLOW)] == [
         "Waiting for a free slot",
         "Waiting for its flow",
     ]
+    named = record(status="Running", request_spec=RequestSpec("GET", "https://pay.example/", credential="pay"))
+    last = timeline(named, [], NOW, WaitsFor.CREDENTIAL, "it has no token yet")[-1]
+    assert (last.title, last.note) == ("Waiting for its credential", "pay: it has no token yet")
+
+
+def test_a_form_with_a_credential_is_the_request_and_the_command() -> None:
+    filled = form(credential="pay")
+    assert filled.request(NOW)["requestSpec"]["credential"] == "pay"
+    assert "--credential pay" in command("http://127.0.0.1:9000", TENANT, filled.request(NOW), filled)
+    spec = RequestSpec("GET", "https://pay.example/", credential="pay")
+    assert CallForm.like(record(request_spec=spec), ID).credential == "pay"
 
 
 # -- traces

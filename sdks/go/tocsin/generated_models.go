@@ -652,7 +652,8 @@ type Hook struct {
 	URL string
 	// Additional headers of the notification. The value [redacted] keeps the stored value.
 	Headers map[string]string
-	// The namespace's credential that the notification has.
+	// The credential that the notification has: of the namespace; for service calls, of that which
+	// agent.credentials_namespace names.
 	Credential string
 }
 
@@ -3147,6 +3148,9 @@ type RequestSpec struct {
 	// When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a service may not
 	// tolerate repeated requests. Omitted members get their defaults when the call is submitted.
 	RetryPolicy *RetryPolicy
+	// The credential that the request has: one of the namespace that agent.credentials_namespace names, in which the
+	// client's key has to have the role write. It goes to no other origin than the credential's own.
+	Credential string
 }
 
 func (v *RequestSpec) members(to []member) []member {
@@ -3156,6 +3160,7 @@ func (v *RequestSpec) members(to []member) []member {
 		member{"headers", &v.Headers, false},
 		member{"body", &v.Body, false},
 		member{"retryPolicy", &v.RetryPolicy, false},
+		member{"credential", &v.Credential, false},
 	)
 }
 
@@ -3175,12 +3180,16 @@ type CallHook struct {
 	URL string
 	// Additional headers of the notification. The value [redacted] keeps the stored value.
 	Headers map[string]string
+	// The credential that the notification has: of the namespace; for service calls, of that which
+	// agent.credentials_namespace names.
+	Credential string
 }
 
 func (v *CallHook) members(to []member) []member {
 	return append(to,
 		member{"url", &v.URL, true},
 		member{"headers", &v.Headers, false},
+		member{"credential", &v.Credential, false},
 	)
 }
 
@@ -6256,7 +6265,8 @@ type ServiceCallSummary struct {
 	Outcome    *Outcome
 	// The flow that limits its attempts.
 	FlowKey string
-	// What a Running call that has not started waits for: flow, a slot or a token of its flow.
+	// What a Running call that has not started waits for: flow, a slot or a token of its flow; credential, that its
+	// credential can be sent.
 	WaitsFor TimerWaitsFor
 }
 
@@ -6494,7 +6504,8 @@ type ServiceCall struct {
 	Outcome    *Outcome
 	// The flow that limits its attempts.
 	FlowKey string
-	// What a Running call that has not started waits for: flow, a slot or a token of its flow.
+	// What a Running call that has not started waits for: flow, a slot or a token of its flow; credential, that its
+	// credential can be sent.
 	WaitsFor TimerWaitsFor
 	// Who is notified when it has failed.
 	OnFailure *HookAnswer
@@ -6547,6 +6558,8 @@ type ShownRequest struct {
 	// Any JSON: a string is sent as plain text, any other value as JSON.
 	Body        json.RawMessage
 	RetryPolicy *RetryPolicyAnswer
+	// The credential that the request has.
+	Credential string
 }
 
 func (v *ShownRequest) members(to []member) []member {
@@ -6556,6 +6569,7 @@ func (v *ShownRequest) members(to []member) []member {
 		member{"headers", &v.Headers, true},
 		member{"body", &v.Body, false},
 		member{"retryPolicy", &v.RetryPolicy, false},
+		member{"credential", &v.Credential, false},
 	)
 }
 

@@ -55,8 +55,8 @@ export class Calls {
    * twice.
    */
   async submit(call: NewServiceCall, options?: CallOptions): Promise<SubmittedServiceCall> {
-    const { method, url, headers, body, retryPolicy, ...rest } = call;
-    const spec = { method, url, headers, body, retryPolicy };
+    const { method, url, headers, body, retryPolicy, credential, ...rest } = call;
+    const spec = { method, url, headers, body, retryPolicy, credential };
     const serviceCallId = call.serviceCallId ?? uuid7(this.session.clock.nowMs());
     const sent = encodeSubmitServiceCall({ ...rest, serviceCallId, requestSpec: spec });
     const path = { tenantId: this.tenantId };

@@ -91,11 +91,22 @@ class RequestOptions:
         ),
     ] = None
 
+    credential: Annotated[
+        str | None,
+        typer.Option("--credential", metavar="NAME", help="Credential of the agent's namespace that the request has."),
+    ] = None
+
     def spec(self, url: str) -> dict[str, Any]:
         """The request to this URL."""
         method = self.method or ("GET" if self.body is None else "POST")
         body = None if self.body is None else json_content("--body", self.body)
-        return given(method=method.upper(), url=url, headers=headers("--header", self.header), body=body)
+        return given(
+            method=method.upper(),
+            url=url,
+            headers=headers("--header", self.header),
+            body=body,
+            credential=self.credential,
+        )
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ def show_call(call: Mapping[str, Any]) -> None:
         "answer": _answer(call.get("outcome")),
         "request": f"{request['method']} {request['url']}" if request else None,
         "headers": output.compact(request.get("headers")),
+        "credential": request.get("credential"),
         "body": _shortened(output.compact(request.get("body"))),
         "retryPolicy": output.compact(request.get("retryPolicy")),
         "onFailure": output.compact(call.get("onFailure")),

@@ -170,8 +170,8 @@ def secrets(
     as_json: AsJson = False,
 ) -> None:
     """List the keys under which secrets in the store are encrypted: the one that encrypts, and former ones with the number of
-    timers, schedules, monitors and namespaces that still need them. Finished timers, and service calls, need theirs until
-    their retention is over."""
+    timers, schedules, monitors and namespaces that still need them (waiting), and that of tenants and service calls that go
+    on or have failed (calls). What else has finished needs theirs until its retention is over."""
     from tocsin.model.instants import format_instant
     from tocsin.server.seals import SecretKeys
 
@@ -189,6 +189,8 @@ def secrets(
             "state": each.state,
             "since": format_instant(each.key.since),
             "waiting": each.key.waiting,
+            "callsWaiting": each.key.calls_waiting,
+            "callsCheckedAt": None if each.key.calls_checked_at is None else format_instant(each.key.calls_checked_at),
             "checkedAt": None if each.key.checked_at is None else format_instant(each.key.checked_at),
         }
         for each in found
@@ -197,7 +199,7 @@ def secrets(
         output.print_json(rows)
         return
     output.print_table(
-        ("key", "state", "since", "waiting", "checked"),
+        ("key", "state", "since", "waiting", "checked", "calls"),
         [
             (
                 row["keyId"],
@@ -205,6 +207,7 @@ def secrets(
                 row["since"],
                 "" if row["waiting"] is None else row["waiting"],
                 row["checkedAt"] or "",
+                "" if row["callsWaiting"] is None else row["callsWaiting"],
             )
             for row in rows
         ],

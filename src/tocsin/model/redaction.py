@@ -134,11 +134,13 @@ def secrets_of(url: str, headers: Iterable[tuple[str, str]]) -> tuple[bytes, ...
     for name, value in headers:
         if is_secret(name, value):
             found += [value, *_VALUE_PARTS.split(value)]
-    if not found:
-        return ()
     # The longest first: shorter ones are parts of longer ones.
-    wanted = {text.encode("utf-8", "replace") for text in found if len(text) >= _ECHO_CHARS_MIN}
-    return tuple(sorted(wanted, key=lambda secret: (-len(secret), secret)))
+    return tuple(sorted(echoes(found), key=lambda secret: (-len(secret), secret))) if found else ()
+
+
+def echoes(secrets: Iterable[str]) -> set[bytes]:
+    """Those of the secrets that are looked for in a response: shorter ones occur by chance."""
+    return {text.encode("utf-8", "replace") for text in secrets if len(text) >= _ECHO_CHARS_MIN}
 
 
 def secret_parameters(url: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from tocsin.model.job import RowFilter
@@ -88,3 +88,18 @@ class AgentCalls(Protocol):
     @property
     def waiting(self) -> WaitingCalls:
         """Those that wait."""
+
+
+class Resealed(NamedTuple):
+    """What a pass over the agent's secrets has done: texts that were encrypted again, and those that still need a former key,
+    by its id."""
+
+    rewritten: int
+    left: Mapping[str, int]
+
+
+class SealedCalls(Protocol):
+    """The encrypted secrets of the agent, where it runs."""
+
+    async def reseal(self, former: Collection[str]) -> Resealed:
+        """Encrypts again under the present key what these former keys have encrypted. Raises StoreError."""

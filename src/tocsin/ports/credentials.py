@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
 from tocsin.model.credential import Credential
 from tocsin.model.errors import FieldError
+from tocsin.ports.http import Identity
 
 
 class CredentialGate(Protocol):
@@ -14,6 +16,45 @@ class CredentialGate(Protocol):
     def obstacle(self, namespace: str, name: str, destination: str) -> str | None:
         """Why a request to the destination can't have the credential now: it does not exist, may not go there, or has no
         token yet; None if it can. The reason names neither a secret nor a token."""
+
+
+class SentIdentity(NamedTuple):
+    """What one request of a service call identifies itself with, and the secrets in it. `doubt` is called when the service
+    has answered 401."""
+
+    identity: Identity
+    secrets: tuple[str, ...]
+    doubt: Callable[[], object]
+
+
+class CallCredentials(Protocol):
+    """The credentials that service calls may name: those of one namespace. All methods are called on one event loop's
+    thread."""
+
+    #: The namespace.
+    namespace: str
+
+    async def refresh(self, names: Collection[str]) -> None:
+        """Has this node know those of these credentials that another node has just created. Raises StoreError,
+        Unavailable."""
+
+    def refusal(self, name: str, url: str) -> str | None:
+        """Why a call to the URL may not name the credential, phrased to follow the field's name; None if it may."""
+
+    def destination(self, url: str) -> str:
+        """Scheme, host and port of a URL."""
+
+    def obstacle(self, name: str, destination: str) -> str | None:
+        """Why a request to the destination can't have the credential now; None if it can."""
+
+    def identify(self, name: str, destination: str) -> SentIdentity | str:
+        """What a request to the destination gets that is sent now, or why there is nothing."""
+
+    def attach(self, ready: Callable[[], object]) -> None:
+        """From now on `ready` is called when a credential that could not be sent may be."""
+
+    def detach(self) -> None:
+        """It is not called any more."""
 
 
 class TestStep(NamedTuple):
@@ -58,6 +99,37 @@ class NoCredentials:
     async def test(self, credential: Credential, url: str | None) -> CredentialTest:
         """Nothing is tried."""
         return CredentialTest(True, ())
+
+
+class NoCallCredentials:
+    """Stands for the credentials of service calls, where there are none."""
+
+    namespace = ""
+
+    async def refresh(self, names: Collection[str]) -> None:
+        """There is nothing to learn."""
+
+    def refusal(self, name: str, url: str) -> str | None:
+        """None may be named."""
+        return f"names {name!r}, which does not exist"
+
+    def destination(self, url: str) -> str:
+        """No destination has a credential."""
+        return ""
+
+    def obstacle(self, name: str, destination: str) -> str | None:
+        """There is none."""
+        return "it does not exist"
+
+    def identify(self, name: str, destination: str) -> SentIdentity | str:
+        """There is nothing."""
+        return "it does not exist"
+
+    def attach(self, ready: Callable[[], object]) -> None:
+        """Nothing becomes ready."""
+
+    def detach(self) -> None:
+        """Nothing was attached."""
 
 
 class PublishedKeys(Protocol):

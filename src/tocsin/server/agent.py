@@ -13,6 +13,7 @@ from tocsin.model.errors import SchemaTooNew, StoreLocked, StoreUnreachable
 from tocsin.model.validation import InputRules
 from tocsin.ports.bus import BrokerRefused, BusUnavailable
 from tocsin.ports.clock import Clock
+from tocsin.ports.credentials import CallCredentials, NoCallCredentials
 from tocsin.ports.flow_gate import FlowGate
 from tocsin.ports.http import Requester
 from tocsin.server.agent_modules import AgentModules, OfEngine
@@ -78,6 +79,7 @@ class ServiceAgent:
         self.due_caller = caller
         self._service: TimerService | None = None
         self._flows: FlowGate | None = None
+        self._credentials: CallCredentials = NoCallCredentials()
         self._database: AgentDatabase | None = None
         self._modules: AgentModules | None = None
         self._takeover_task: asyncio.Task[None] | None = None
@@ -115,11 +117,11 @@ class ServiceAgent:
         else:
             self._database = database
 
-    async def start(self, service: TimerService, flows: FlowGate) -> None:
-        """Starts the agent, whose calls these flows limit, if this node holds the database. While database or broker can't be
-        reached, the node serves its timers, and this is tried again. Raises BrokerRefused, StoreError or ConfigError; call
-        `stop` in that case too."""
-        self._service, self._flows = service, flows
+    async def start(self, service: TimerService, flows: FlowGate, credentials: CallCredentials) -> None:
+        """Starts the agent, whose calls these flows limit and may name these credentials, if this node holds the database.
+        While database or broker can't be reached, the node serves its timers, and this is tried again. Raises BrokerRefused,
+        StoreError or ConfigError; call `stop` in that case too."""
+        self._service, self._flows, self._credentials = service, flows, credentials
         if self._database is not None:
             try:
                 await self._begin(self._database)
@@ -229,7 +231,7 @@ class ServiceAgent:
             self._settings,
             database,
             self._client,
-            OfEngine(partial(EngineTimers, service, self.due_caller), flows, service.seals),
+            OfEngine(partial(EngineTimers, service, self.due_caller), flows, service.seals, self._credentials),
             self._clock,
             self._rules,
             self._observe,

@@ -15,19 +15,23 @@ from tocsin.model.instants import INSTANT_MIN
 from tocsin.model.validation import InputRules
 from tocsin.ports.bus import Bus
 from tocsin.ports.clock import Clock
+from tocsin.ports.credentials import CallCredentials, NoCallCredentials
 from tocsin.ports.flow_gate import FlowGate
 from tocsin.ports.http import Requester
 from tocsin.ports.seals import NoSeals, Seals
 from tocsin.service_calls.api.service_calls import ServiceCalls
+from tocsin.service_calls.api.validation import Named
 from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.events import AgentObserver, AgentStepFailed
 from tocsin.service_calls.execution.executor import Executor
 from tocsin.service_calls.execution.flow_queue import FlowQueue
 from tocsin.service_calls.execution.handlers import ExecutionHandlers
+from tocsin.service_calls.execution.turns import Turns
 from tocsin.service_calls.messages import Registry
 from tocsin.service_calls.orchestration.handlers import Orchestration, Watchdog
 from tocsin.service_calls.outbox import OutboxDispatcher
 from tocsin.service_calls.ports import Timers, TimerStore
+from tocsin.service_calls.resealing import CallResealing
 from tocsin.service_calls.timer import PollingTimers, TimerModule
 from tocsin.settings import Settings
 from tocsin.stores.service_calls.database import AgentDatabase
@@ -35,11 +39,12 @@ from tocsin.stores.service_calls.database import AgentDatabase
 
 class OfEngine(NamedTuple):
     """What the engine of timers does for the agent: `timers` makes those of `agent.timer = engine`, `flows` limits the calls
-    that name a flow key, `seals` encrypt secrets."""
+    that name a flow key, `seals` encrypt secrets, `credentials` are those that calls may name."""
 
     timers: Callable[[AgentContext], Timers]
     flows: FlowGate
     seals: Seals = NoSeals()
+    credentials: CallCredentials = NoCallCredentials()
 
 
 class AgentModules:
@@ -81,8 +86,10 @@ class AgentModules:
             self._schedules = database.timers
         self._timer = TimerModule(timers, made, context)
         self._timer.attach()
-        self._flows = FlowQueue(database.suspended, engine.flows, context)
-        self._executor = Executor(database.executions, database.secrets, client, self._flows, context)
+        self._flows = FlowQueue(database.suspended, Turns(engine.flows, engine.credentials), context)
+        self._executor = Executor(
+            database.executions, database.secrets, client, self._flows, context, engine.credentials
+        )
         ExecutionHandlers(self._executor, database.executions, context).attach(made)
         self._dispatcher = OutboxDispatcher(database.outbox, made, context, chance or random.Random())
         check = partial(check_request, limits=settings.callbacks)
@@ -95,8 +102,9 @@ class AgentModules:
             rules,
             check,
             settings.engine.failure_retention_us,
-            flows=engine.flows,
+            Named(engine.flows, engine.credentials),
         )
+        self.calls.sealed = CallResealing(database.sealed, engine.seals)
 
     async def start(self) -> None:
         """Starts the modules. Raises BusUnavailable, StoreError or ConfigError; call `abandon` in that case."""

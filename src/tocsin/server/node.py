@@ -57,6 +57,7 @@ from tocsin.statistics.keeping import StatisticsKeeper
 from tocsin.statistics.limits import StatisticsLimits
 from tocsin.statistics.reading import StatisticsReader
 from tocsin.stores.service_calls.database import Claimant
+from tocsin.targets.call_credentials import OfNamespace
 from tocsin.targets.signing_keys import SigningKeys
 from tocsin.tasks import end_tasks, spawn
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
@@ -272,10 +273,14 @@ class Server:
         reader = StatisticsReader(store, keeper, clock, watching.observe, settings.engine.store_timeout_us / 1e6)
         ends.push_async_callback(reader.close)
         jobs = self._start_jobs(parts, engine, access)
-        start_resealing(ends, engine, parts.seals, self._on_fatal)
+        start_resealing(ends, engine, parts.seals, self.calls, self._on_fatal)
         inbox = start_inbox(parts, engine, access, sending.rules)
         if agent is not None:
-            await agent.start(engine.service, CallFlows(engine.supervisor.dispatcher, settings.agent.flow_namespace))
+            await agent.start(
+                engine.service,
+                CallFlows(engine.supervisor.dispatcher, settings.agent.flow_namespace),
+                OfNamespace(settings.agent.credentials_namespace, engine.service.credentials, sending.credentials),
+            )
             ends.push_async_callback(agent.stop)
         if dev is not None:
             dev.attach(engine, clock, agent)

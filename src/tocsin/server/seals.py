@@ -17,11 +17,13 @@ from urllib.parse import urlsplit
 
 from tocsin.administration import SEAL_KEYS, SealKey, note_seal_key, seal_keys
 from tocsin.model.errors import ConfigError
+from tocsin.ports.agent_calls import SealedCalls
 from tocsin.ports.records import Records
 from tocsin.ports.seals import NoSeals, Seals
 from tocsin.private_files import make_folder, sync
 from tocsin.sealing import KEY_BYTES, BadKeys, KeySeals, key_id, parse_keys
 from tocsin.server.engine import Engine
+from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.settings import Settings
 from tocsin.tasks import end_tasks, spawn
 from tocsin.timers.resealing import Resealing
@@ -101,11 +103,22 @@ async def carry_keys(source: Settings, target: Settings, records: Records, *, co
         await asyncio.to_thread(_place, there, here.read_text())
 
 
-def start_resealing(ends: AsyncExitStack, engine: Engine, seals: Seals, fatal: Callable[[BaseException], None]) -> None:
-    """Has what waits encrypted again after a rotation, until `ends` ends it."""
+def start_resealing(
+    ends: AsyncExitStack,
+    engine: Engine,
+    seals: Seals,
+    calls: Callable[[], ServiceCalls | None],
+    fatal: Callable[[BaseException], None],
+) -> None:
+    """Has what waits encrypted again after a rotation, until `ends` ends it. `calls` returns the agent while it runs here."""
     if isinstance(seals, KeySeals):
+
+        def sealed() -> SealedCalls | None:
+            found = calls()
+            return None if found is None else found.sealed
+
         work = Resealing(
-            engine.context, engine.service, seals.ids[0], engine.total_shards, engine.supervisor.acts_for_all
+            engine.context, engine.service, seals.ids[0], engine.total_shards, engine.supervisor.acts_for_all, sealed
         )
         ends.push_async_callback(end_tasks, spawn(work.run(), fatal))
 

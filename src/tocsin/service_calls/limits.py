@@ -88,6 +88,13 @@ class AgentLimits:
         rule=namespace_name,
     )
 
+    credentials_namespace: str = setting(
+        "default",
+        "The namespace whose credentials service calls may name. A client needs a key that may write in it, besides that for "
+        "the tenant. Nodes that may run the agent need the same one.",
+        rule=namespace_name,
+    )
+
     # Filled by the settings of other parts (`tocsin.settings.settings.SHARED`).
 
     retry_after_max_us: int = 24 * 3_600_000_000

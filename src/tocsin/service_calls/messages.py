@@ -73,12 +73,14 @@ class Event(Message, frozen=True):
 
 
 class RequestSpec(_Strict, frozen=True):
-    """The HTTP request to send. `body` is JSON: a JSON string is sent as its text, any other value as JSON."""
+    """The HTTP request to send. `body` is JSON: a JSON string is sent as its text, any other value as JSON. `credential`
+    names what it identifies itself with: a credential of the namespace `agent.credentials_namespace`."""
 
     method: str
     url: str
     headers: dict[str, str] = {}
     body: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    credential: str | None = None
 
 
 class RetrySpec(_Strict, frozen=True):
@@ -206,8 +208,9 @@ class ScheduleTimer(Command, frozen=True):
 
 class StartExecution(Command, frozen=True):
     """Send the request. An order with an `execution_id` that was executed before does nothing. An order that arrives
-    too late (`ordered_at`) is not executed and is reported as failed, unless it has a `flow_key`: then it begins when its
-    flow lets it. `traceparent` is that of the call's submission."""
+    too late (`ordered_at`) is not executed and is reported as failed, unless it has a `flow_key` or its request a
+    `credential`: then it begins when its flow lets it and the credential can be sent. `traceparent` is that of the call's
+    submission."""
 
     execution_id: str
     request_spec: RequestSpec
@@ -299,8 +302,8 @@ class DueTimeReached(Event, frozen=True):
 
 
 class ExecutionSuspended(Event, frozen=True):
-    """The order waits for its flow, in the execution module's table, and will be executed when the flow lets it. Published of
-    orders that wait for longer."""
+    """The order waits for its flow or its credential, in the execution module's table, and will be executed when the flow
+    lets it and the credential can be sent. Published of orders that wait for longer."""
 
     execution_id: str
     suspended_at: Instant

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -282,7 +283,8 @@ class ExecutionLog(Protocol):
 
 
 class SuspendedOrder(NamedTuple):
-    """An order that waits for its flow: its message, by tenant, call and execution. `suspended_at` in microseconds."""
+    """An order that waits: its message, by tenant, call and execution. `flow_key` is what it waits for: its flow, or else its
+    credential and its destination, with a space between them. `suspended_at` in microseconds."""
 
     tenant_id: str
     service_call_id: str
@@ -323,6 +325,36 @@ class TenantSecrets(Protocol):
 
     async def find(self, tenant_ids: Collection[str]) -> dict[str, SigningSecrets]:
         """The current secrets of those tenants that have any. Raises StoreError."""
+
+
+# ---------------------------------------------------------------------- encrypted secrets
+
+
+class SealedColumn(StrEnum):
+    """Where the agent stores encrypted secrets that it may still need: a table and a column."""
+
+    SIGNING = "tenant_secrets.secrets"
+    REQUEST = "service_calls.request_spec"
+    HOOKS = "service_calls.hooks"
+    ORDER = "suspended_executions.envelope"
+
+
+class SealedText(NamedTuple):
+    """A stored text with encrypted secrets, and the key of its row, which begins with the tenant."""
+
+    place: SealedColumn
+    key: Sequence[str]
+    text: str
+
+
+class SealedTexts(Protocol):
+    """The texts with encrypted secrets, as they are stored. All methods raise StoreError."""
+
+    async def page(self, place: SealedColumn, key_id: str, after: Sequence[str] | None, limit: int) -> list[SealedText]:
+        """At most `limit` texts that mention this key, in the order of their rows' keys, behind `after`."""
+
+    async def replace(self, text: SealedText, fresh: str) -> bool:
+        """Stores `fresh` instead, unless the text has changed since; whether it did."""
 
 
 # ---------------------------------------------------------------------- outbox

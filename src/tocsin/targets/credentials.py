@@ -13,7 +13,7 @@ from tocsin.model.credential import Credential, refusal
 from tocsin.model.credential_type import CredentialType
 from tocsin.model.errors import FieldError
 from tocsin.ports.clock import Clock
-from tocsin.ports.credentials import CredentialTest, TestStep
+from tocsin.ports.credentials import CredentialTest, SentIdentity, TestStep
 from tocsin.ports.http import Caller, Exchange, Identity, Invocation, Request, Requester, Tls
 from tocsin.ports.seals import Seals
 from tocsin.targets.identities import NO_SIGNER, Held, JwtSigner, Ready, Tools, described, hold, send
@@ -47,8 +47,9 @@ class CredentialCaller:
         self._held: dict[tuple[str, str], Held] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
-        #: Called when a credential that could not be sent may be by now.
+        #: Called when a credential that could not be sent may be by now: for timers, and for service calls.
         self.ready: Callable[[], object] = lambda: None
+        self.ready_for_calls: Callable[[], object] = lambda: None
 
     def destination(self, url: str) -> str:
         """The key of the URL's concurrency limit."""
@@ -102,12 +103,20 @@ class CredentialCaller:
                 self._held[place] = held
         for each in former.values():
             self._end(each)
-        self.ready()
+        self.woken()
 
     def obstacle(self, namespace: str, name: str, destination: str) -> str | None:
         """Why a request to the destination can't have the credential now."""
         found = self._look(namespace, name, destination)
         return found if isinstance(found, str) else None
+
+    def identify(self, namespace: str, name: str, destination: str) -> SentIdentity | str:
+        """What a request to the destination gets that is sent now, or why there is nothing."""
+        found = self._look(namespace, name, destination)
+        if isinstance(found, str):
+            return found
+        held, (identity, secrets) = found
+        return SentIdentity(identity, secrets, held.doubt)
 
     @property
     def without_token(self) -> int:
@@ -131,6 +140,7 @@ class CredentialCaller:
     def woken(self) -> None:
         """A credential that could not be sent may be by now."""
         self.ready()
+        self.ready_for_calls()
 
     # ------------------------------------------------------------------ test
 

@@ -22,7 +22,7 @@ from tocsin.model.retry import backoff_us
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Identity, Request, Requester, Result, Tls
 from tocsin.ports.seals import SealBroken, Seals
-from tocsin.targets.tls import BadCertificate, tls_of
+from tocsin.targets.tls import BadCertificate, is_secured, tls_of
 
 #: Requests for tokens at once on a node.
 FETCHES_MAX = 4
@@ -76,6 +76,8 @@ class Tools:
     signer: JwtSigner | None
     ready: Callable[[], object]
     fetches: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(FETCHES_MAX))
+    #: Certificates are read of one credential after another, so that many keep no threads from others.
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Token(NamedTuple):
@@ -118,27 +120,43 @@ def hold(credential: Credential, tools: Tools, former: Held | None = None, *, ke
     fetched when they are asked for."""
     if credential.type is CredentialType.OAUTH2:
         return _Issued(credential, tools, former if isinstance(former, _Issued) else None, keeps=keeps)
+    fixed = former if isinstance(former, _Fixed) else None
     if credential.type is CredentialType.JWT:
-        return _Signed(credential, tools)
-    return _Fixed(credential, tools)
+        return _Signed(credential, tools, fixed)
+    return _Fixed(credential, tools, fixed)
 
 
 class _Fixed:
     """A credential that needs no token."""
 
-    def __init__(self, credential: Credential, tools: Tools) -> None:
+    def __init__(self, credential: Credential, tools: Tools, former: _Fixed | None = None) -> None:
         self.credential, self._tools = credential, tools
         self._ready: Ready | str | None = None
+        self._tls: Tls | None = former._tls if former is not None and _same_tls(credential, former.credential) else None
+        self._reading: asyncio.Task[None] | None = None
+        if self._tls is None and is_secured(credential):
+            self._reading = asyncio.get_running_loop().create_task(self._read())
 
     def ready(self) -> Ready | str:
-        # Made when it is first used: to read authorities takes milliseconds.
         if self._ready is None:
+            if self._tls is None and self._reading is not None:
+                return "its certificates are being read"
             try:
-                secret = _secret(self.credential, self._tools)
-                self._ready = self._make(secret, tls_of(self.credential, secret))
-            except (SealBroken, BadCertificate) as error:
+                self._ready = self._make(_secret(self.credential, self._tools), self._tls)
+            except SealBroken as error:
                 self._ready = str(error)
         return self._ready
+
+    async def _read(self) -> None:
+        """Reads what secures its connections: elsewhere, since the system's authorities hold up a thread for tens of
+        milliseconds."""
+        try:
+            secret = _secret(self.credential, self._tools)
+            async with self._tools.reading:
+                self._tls = await asyncio.to_thread(tls_of, self.credential, secret)
+        except (SealBroken, BadCertificate) as error:
+            self._ready = str(error)
+        self._tools.ready()
 
     def _make(self, secret: str, tls: Tls | None) -> Ready:
         credential = self.credential
@@ -150,20 +168,25 @@ class _Fixed:
         return Ready(Identity("", tls))
 
     async def renewed(self) -> Ready | str:
+        if self._reading is not None:
+            await asyncio.shield(self._reading)
         return self.ready()
 
     def doubt(self) -> None:
         pass
 
     def close(self) -> list[asyncio.Task[None]]:
-        return []
+        if self._reading is None:
+            return []
+        self._reading.cancel()
+        return [self._reading]
 
 
 class _Bearing(_Fixed):
     """A credential that needs a token."""
 
-    def __init__(self, credential: Credential, tools: Tools) -> None:
-        super().__init__(credential, tools)
+    def __init__(self, credential: Credential, tools: Tools, former: _Fixed | None = None) -> None:
+        super().__init__(credential, tools, former)
         self._token: Token | None = None
         self._error = ""
 
@@ -197,7 +220,7 @@ class _Issued(_Bearing):
     """A credential whose tokens a token endpoint issues: one is always valid, as far as the endpoint answers."""
 
     def __init__(self, credential: Credential, tools: Tools, former: _Issued | None, *, keeps: bool) -> None:
-        super().__init__(credential, tools)
+        super().__init__(credential, tools, former)
         if former is not None and _takes_token(credential, former.credential):
             # What the former one got is good until the new one gets something.
             self._token = former._token
@@ -209,7 +232,7 @@ class _Issued(_Bearing):
 
     async def renewed(self) -> Ready | str:
         await self._renew()
-        return self._error or self.ready()
+        return self._error or await super().renewed()
 
     def doubt(self) -> None:
         if self._failures:
@@ -223,7 +246,7 @@ class _Issued(_Bearing):
         tasks = [task for task in (self._keeping, self._fetching) if task is not None]
         for task in tasks:
             task.cancel()
-        return tasks
+        return tasks + super().close()
 
     async def _keep(self) -> None:
         while True:
@@ -279,6 +302,13 @@ class _Issued(_Bearing):
 def _secret(credential: Credential, tools: Tools) -> str:
     """The secret in clear. Raises SealBroken."""
     return tools.seals.open(credential.secret, credential.seal_context) if credential.secret else ""
+
+
+def _same_tls(credential: Credential, former: Credential) -> bool:
+    """Whether connections are secured by the same parts."""
+    return is_secured(credential) and all(
+        getattr(credential, name) == getattr(former, name) for name in ("type", "certificate", "secret", "ca")
+    )
 
 
 def _takes_token(credential: Credential, former: Credential) -> bool:

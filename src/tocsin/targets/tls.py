@@ -22,12 +22,16 @@ class BadCertificate(ValueError):
         self.field, self.reason = field, reason
 
 
+def is_secured(credential: Credential) -> bool:
+    """Whether its connections are secured otherwise than those of requests without a credential."""
+    return bool(credential.ca) or credential.type is CredentialType.MTLS
+
+
 def tls_of(credential: Credential, secret: str, *, to_issuer: bool = False) -> Tls | None:
     """What secures connections to the credential's origins, or `to_issuer` to its token endpoint, which its own authorities
-    may have certified as well as any that the system trusts; None: the same as any other connection's. Takes milliseconds.
-    Raises BadCertificate."""
-    is_client = credential.type is CredentialType.MTLS
-    if not credential.ca and not is_client:
+    may have certified as well as any that the system trusts; None: the same as any other connection's. Takes tens of
+    milliseconds: call it in a thread. Raises BadCertificate."""
+    if not is_secured(credential):
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_alpn_protocols(["http/1.1"])
@@ -38,7 +42,7 @@ def tls_of(credential: Credential, secret: str, *, to_issuer: bool = False) -> T
             context.load_verify_locations(cadata=credential.ca)
         except (ssl.SSLError, ValueError) as error:
             raise BadCertificate("ca", f"has no certificates in PEM ({_reason(error)})") from None
-    if is_client:
+    if credential.type is CredentialType.MTLS:
         _load_client(context, credential.certificate, secret)
     # By what secures the connections: a version may return, when the credential is removed and created again.
     parts = "\0".join((credential.certificate, credential.secret, credential.ca))

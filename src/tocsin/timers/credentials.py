@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -155,10 +155,17 @@ class StoredCredentials(ScopedRecords[Credential]):
 
     async def check(self, namespace: str, uses: list[Use]) -> None:
         """Raises InvalidInput for each use of a credential that the namespace doesn't have, or that may not go to the URL."""
-        if any(self._context.credential(namespace, name) is None for _, name, _ in uses):
-            # Another node may have created it.
-            await self._namespaces.refresh()
+        await self.refresh(namespace, [name for _, name, _ in uses])
         self._context.credential_check.check(namespace, uses)
+
+    async def refresh(self, namespace: str, names: Collection[str]) -> None:
+        """Has this node know those of these credentials that another node has just created."""
+        if any(self._context.credential(namespace, name) is None for name in names):
+            await self._namespaces.refresh()
+
+    def refusal(self, namespace: str, name: str, url: str) -> str | None:
+        """Why a request to the URL may not have the credential, as far as this node knows; None if it may."""
+        return self._context.credential_check.refusal(namespace, name, url)
 
     async def checked(
         self, namespace: str, changes: Changes, stored_url: Callable[[], Awaitable[str]] | None = None

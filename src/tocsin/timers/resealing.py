@@ -2,8 +2,8 @@
 
 Each row becomes an ordinary write at the owner of its shard, on the condition that nothing has happened to it since it was
 read. A timer that is about to fire, or has begun to, is left alone: a change would give it another `webhook-id`. What is left
-is counted, and noted in the record of its key, which `tocsin keys secrets` shows. Finished rows, and service calls, keep the
-former key until their retention is over.
+is counted, and noted in the record of its key, which `tocsin keys secrets` shows. Finished rows keep the former key until
+their retention is over. What the service agent has is rewritten on the node that runs it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter as Counts
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from functools import partial
 from logging import INFO
+from time import monotonic
 
 import msgspec
 
@@ -27,6 +29,7 @@ from tocsin.model.sealed import changes_sealed, headers_opened, hooks_opened, se
 from tocsin.model.sealed_text import key_ids_in
 from tocsin.model.stored_secrets import hooks_by_event
 from tocsin.model.timer import Changes, Timer, decode_record
+from tocsin.ports.agent_calls import SealedCalls
 from tocsin.ports.event import Counter
 from tocsin.ports.observer import Event
 from tocsin.ports.seals import SealBroken, opener, sealer
@@ -44,8 +47,8 @@ _AHEAD_US = 60 * US_PER_SECOND
 
 
 class SecretsRewritten(Event, frozen=True):
-    """Secrets of `rows` timers, schedules, monitors, namespaces and credentials were encrypted again under the present key;
-    `left` wait for the next pass."""
+    """Secrets of `rows` timers, schedules, monitors, namespaces and credentials, or service calls and tenants, were encrypted
+    again under the present key; `left` wait for the next pass."""
 
     rows: int
     left: int
@@ -54,7 +57,8 @@ class SecretsRewritten(Event, frozen=True):
 
 
 class Resealing:
-    """Passes over all that waits, while `acts_for_all` and a key other than the one with the id `present` is known."""
+    """Passes over all that waits, while `acts_for_all` and a key other than the one with the id `present` is known; and over
+    what the service agent has, while `calls` returns that, since it runs here."""
 
     def __init__(
         self,
@@ -63,30 +67,52 @@ class Resealing:
         present: str,
         total_shards: int,
         acts_for_all: Callable[[], bool],
+        calls: Callable[[], SealedCalls | None] = lambda: None,
     ) -> None:
+        self._calls = calls
         self._context, self._service, self._present = context, service, present
         self._total_shards, self._acts_for_all = total_shards, acts_for_all
         self._former_ids: set[str] = set()
 
     async def run(self) -> None:
         """Passes again and again."""
+        next_at = {self.check: 0.0, self.check_calls: 0.0}
         while True:
-            try:
-                if self._acts_for_all():
-                    await self.check()
-            except (StoreCallFailed, StoreError, TocsinError):
-                # The store is away; the next pass starts over.
-                pass
-            await asyncio.sleep(_INTERVAL_S if self._acts_for_all() else 1)
+            for check, is_mine in ((self.check, self._acts_for_all()), (self.check_calls, self._calls() is not None)):
+                if not is_mine or monotonic() < next_at[check]:
+                    continue
+                # If the store is away, the next pass starts over.
+                with suppress(StoreCallFailed, StoreError, TocsinError):
+                    await check()
+                next_at[check] = monotonic() + _INTERVAL_S
+            await asyncio.sleep(1)
 
-    async def check(self) -> None:
-        """One pass, if there is a former key. Raises StoreError, Unavailable."""
+    async def check_calls(self) -> None:
+        """One pass over what the agent has, if there is a former key and it runs here. Raises StoreError."""
+        context, calls = self._context, self._calls()
+        former = await self._former_keys()
+        if calls is None or not former:
+            return
+        rewritten, left = await calls.reseal(former)
+        now_us = context.clock.now_us()
+        for name in former:
+            noted = note_seal_use(context.store, name, calls_waiting=left.get(name, 0), calls_checked_at=now_us)
+            await context.bounded(noted)
+        if rewritten:
+            context.observe(SecretsRewritten(rewritten, sum(left.values())))
+
+    async def _former_keys(self) -> set[str]:
+        """The ids of the keys that the present one has replaced."""
         context = self._context
         known = {key.id: key for key in await context.bounded(seal_keys(context.store))}
         # While nodes are restarted, one that encrypts with the former key leaves alone what others encrypt with the next.
         since = known[self._present].since if self._present in known else 0
-        former = {key.id: key for key in known.values() if key.id != self._present and key.since <= since}
-        self._former_ids = set(former)
+        return {key.id for key in known.values() if key.id != self._present and key.since <= since}
+
+    async def check(self) -> None:
+        """One pass, if there is a former key. Raises StoreError, Unavailable."""
+        context = self._context
+        former = self._former_ids = await self._former_keys()
         if not former:
             return
         left: Counts[str] = Counts()
@@ -110,9 +136,8 @@ class Resealing:
                 rewritten += changed
                 left.update(() if changed else used)
         now_us = context.clock.now_us()
-        for key in former.values():
-            noted = msgspec.structs.replace(key, waiting=left[key.id], checked_at=now_us)
-            await context.bounded(note_seal_use(context.store, noted))
+        for name in former:
+            await context.bounded(note_seal_use(context.store, name, waiting=left[name], checked_at=now_us))
         if rewritten:
             context.observe(SecretsRewritten(rewritten, left.total()))
 

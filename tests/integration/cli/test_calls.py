@@ -92,7 +92,7 @@ class TestSubmit:
         scripted.script = [SUBMITTED]
         ran = calls(
             "submit", "tea", HOOK, "--at", "2027-01-31T14:00:00+02:00", "--body", '{"cups": 2.50}', "-H", "X-One: 1",
-            "--tag", "kitchen", "--flow-key", "vendor", "--id", CALL,
+            "--tag", "kitchen", "--flow-key", "vendor", "--id", CALL, "--credential", "pay",
         )  # fmt: skip
         assert ran.code == 0, ran.err
         assert sent(scripted) == (
@@ -100,7 +100,13 @@ class TestSubmit:
             PATH,
             {
                 "name": "tea",
-                "requestSpec": {"method": "POST", "url": HOOK, "headers": {"X-One": "1"}, "body": {"cups": 2.5}},
+                "requestSpec": {
+                    "method": "POST",
+                    "url": HOOK,
+                    "headers": {"X-One": "1"},
+                    "body": {"cups": 2.5},
+                    "credential": "pay",
+                },
                 "dueAt": "2027-01-31T12:00:00Z",
                 "tags": ["kitchen"],
                 "flowKey": "vendor",

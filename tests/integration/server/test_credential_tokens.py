@@ -16,9 +16,10 @@ from joserfc import jwt
 from joserfc.jwk import KeySet
 
 from tests.integration.server.conftest import serving
+from tests.integration.server.test_agent_flow import finished, new_id, submit
 from tests.integration.server.test_credentials import ended, waits_for
 from tests.support.calls import Api, Inbox
-from tests.support.http import Receiver
+from tests.support.http import Client, Receiver
 from tests.support.identity_provider import PROGRAM_SECRET, identity_provider
 from tests.support.patience import PATIENCE_S
 
@@ -138,7 +139,7 @@ async def test_certificates_identify_requests_and_own_authorities_replace_the_sy
     issued, foreign = clients.issue_cert("tocsin.test", organization_name="Tocsin"), trustme.CA().issue_cert("x.test")
     certificate = "".join(each.bytes().decode() for each in issued.cert_chain_pems)
     key, ca = issued.private_key_pem.bytes().decode(), here.cert_pem.bytes().decode()
-    async with serving(tmp_path, "--no-agent") as server, Receiver(inbox, tls) as target:
+    async with serving(tmp_path) as server, Receiver(inbox, tls) as target:
         api = Api(server)
         host = target.url.removeprefix("https://").removesuffix("/hook")
         put = {**NAMED, "type": "mtls", "hosts": [host], "certificate": certificate, "privateKey": key}
@@ -165,6 +166,11 @@ async def test_certificates_identify_requests_and_own_authorities_replace_the_sy
         await api.create("t", target.url, credential="partner")
         call = (await inbox.wait(lambda calls: bool(calls) and calls[-1].body != {}))[-1]
         assert call.headers[":organizationName"] == "Tocsin" and "authorization" not in call.headers
+        request = {"method": "POST", "url": target.url, "body": {"order": 17}, "credential": "partner"}
+        client, tenant = Client(server.address), new_id()
+        made = await finished(client, tenant, await submit(client, tenant, target.url, requestSpec=request))
+        assert made["status"] == "Succeeded"
+        assert inbox.calls[-1].headers[":organizationName"] == "Tocsin"
         await api.create("u", target.url, retryPolicy={"maxAttempts": 1})
         assert "TLS_FAILED" in (await ended(api, "u"))["lastError"]
 

@@ -105,7 +105,7 @@ async def plant(api: Api, client: Client, plants: Plants, ok: str, bad: str) -> 
         await api.create(name, plants.url(url), headers=plants.headers(), retryPolicy=once, **hooks)
     timers = [
         {"namespace": "other", "id": f"t{n}", "delay": "1h", "callbackUrl": plants.url(ok), "headers": plants.headers()}
-        for n in range(4)
+        for n in range(16)
     ]
     await done("timers/batch/create", timers=timers)
     await done("timers/update", namespace="other", timerId="t0", headers=plants.headers(), callbackUrl=plants.url(ok))
@@ -121,21 +121,38 @@ async def plant(api: Api, client: Client, plants: Plants, ok: str, bad: str) -> 
     for url in (ok, bad):
         spec = {"method": "POST", "url": plants.url(url), "headers": plants.headers()}
         path = f"/api/v1/tenants/{tenant}/service-calls"
-        for more in ({}, {"delay": "1h"}):
+        for more in ({}, {"delay": "1h"}, {"delay": "2h"}):
             status, answer = await client.post(path, {"name": "call", "requestSpec": spec, **hooks, **more})
             assert status in (200, 201, 202), answer
+    await done("credentials/put", namespace="default", name="api", type="bearer", token=plants.one())
+    await api.create("named", ok, credential="api")
+    spec = {"method": "POST", "url": plants.url(ok), "credential": "api"}
+    # One that waits in the table of orders, and one that is sent.
+    flow = {"namespace": "default", "match": "closed"}
+    await done("flows/put", **flow, perKey={"parallelism": 1})
+    await done("flows/pause", **flow)
+    for more in ({"flowKey": "closed"}, {}):
+        await client.post(path, {"name": "call", "requestSpec": {**spec, "headers": {"Cookie": plants.one()}}, **more})
 
 
 @pytest.mark.parametrize("bus", ["embedded", "nats"])
 async def test_no_secret_is_stored_in_clear_anywhere(bus: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """With the embedded bus, on a clock that passes hours in a moment."""
     plants = Plants()
     nats: NatsServer | None = request.getfixturevalue("nats") if bus == "nats" else None
-    flags = () if nats is None else ("--broker", nats.url)
-    async with serving(tmp_path, *flags) as server, Recorder() as ok, Recorder(status=500) as bad:
+    chosen = ("dev", ()) if nats is None else ("serve", ("--broker", nats.url))
+    server = ServerProcess(tmp_path / "data", *chosen[1], command=chosen[0])
+    async with Recorder() as ok, Recorder(status=500) as bad:
+        await server.start()
         api, client = Api(server), Client(server.address)
         await plant(api, client, plants, ok.url, bad.url)
-        # A timer, an occurrence, a call, and the notifications of two timers and two calls.
-        arrived = await ok.count(7)
+        # A timer, an occurrence, a call, and the notifications of two timers and two calls; a timer and a call with a
+        # credential.
+        arrived = await ok.count(9)
+        if nats is None:
+            assert (await api("dev/clock/advance", by="3h"))[0] == 200
+            # Three more occurrences, the timers of an hour with their notifications, and two calls with theirs.
+            arrived = await ok.count(9 + 3 + 32 + 4)
         kept = tmp_path / "kept"
         assert (await command("backup", str(kept), "--data-dir", str(server.data_dir)))[0] == 0
         # Files with their write-ahead logs, while the server runs, and what it leaves.
@@ -146,7 +163,7 @@ async def test_no_secret_is_stored_in_clear_anywhere(bus: str, tmp_path: Path, r
         key = server.data_dir / "secrets.key"
         assert key.stat().st_mode & 0o077 == 0
         assert "secrets.key" not in {path.name for path in kept.iterdir()}
-        assert len(plants.all) > 100
+        assert len(plants.all) > 200
         received = plants.found_in(repr(each).encode() for each in arrived)
         assert len(received) >= 30
         # Those that are sent by namespace and tenant are signed with the secrets that were sent.

@@ -243,7 +243,10 @@ export interface Hook {
   readonly url: string;
   /** Additional headers of the notification. The value [redacted] keeps the stored value. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** The namespace's credential that the notification has. */
+  /**
+   * The credential that the notification has: of the namespace; for service calls, of that which
+   * `agent.credentials_namespace` names.
+   */
   readonly credential?: string | undefined;
 }
 
@@ -1507,6 +1510,11 @@ export interface RequestSpec {
    * tolerate repeated requests. Omitted members get their defaults when the call is submitted.
    */
   readonly retryPolicy?: RetryPolicy | null | undefined;
+  /**
+   * The credential that the request has: one of the namespace that `agent.credentials_namespace` names, in which
+   * the client's key has to have the role write. It goes to no other origin than the credential's own.
+   */
+  readonly credential?: string | undefined;
 }
 
 /** Where a notification of a service call is sent, signed like a callback. */
@@ -1515,6 +1523,11 @@ export interface CallHook {
   readonly url: string;
   /** Additional headers of the notification. The value [redacted] keeps the stored value. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /**
+   * The credential that the notification has: of the namespace; for service calls, of that which
+   * `agent.credentials_namespace` names.
+   */
+  readonly credential?: string | undefined;
 }
 
 /** The rotation of the secret that signs a tenant's service calls. */
@@ -2963,7 +2976,10 @@ export interface ServiceCallSummary {
   outcome?: Outcome;
   /** The flow that limits its attempts. */
   flowKey?: string;
-  /** What a Running call that has not started waits for: flow, a slot or a token of its flow. */
+  /**
+   * What a Running call that has not started waits for: flow, a slot or a token of its flow; credential, that its
+   * credential can be sent.
+   */
   waitsFor?: Open<TimerWaitsFor>;
 }
 
@@ -3060,7 +3076,10 @@ export interface ServiceCall {
   outcome?: Outcome;
   /** The flow that limits its attempts. */
   flowKey?: string;
-  /** What a Running call that has not started waits for: flow, a slot or a token of its flow. */
+  /**
+   * What a Running call that has not started waits for: flow, a slot or a token of its flow; credential, that its
+   * credential can be sent.
+   */
   waitsFor?: Open<TimerWaitsFor>;
   /** Who is notified when it has failed. */
   onFailure?: HookAnswer;
@@ -3079,6 +3098,8 @@ export interface ShownRequest {
   /** Any JSON: a string is sent as plain text, any other value as JSON. */
   body?: unknown;
   retryPolicy?: RetryPolicyAnswer;
+  /** The credential that the request has. */
+  credential?: string;
 }
 
 /** One execution of the request. Without `finishedAt` it is in flight. */

@@ -17,6 +17,7 @@ from tocsin.model.errors import (
     TocsinError,
     TooManyTags,
 )
+from tocsin.model.explanation import WaitsFor
 from tocsin.model.failure import FAILURE_RETENTION_US
 from tocsin.model.hooks import NO_HOOKS
 from tocsin.model.ids import is_uuid7
@@ -24,15 +25,16 @@ from tocsin.model.instants import INSTANT_MAX, US_PER_SECOND
 from tocsin.model.sealed import headers_sealed, hooks_sealed, url_sealed
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.validation import InputRules
-from tocsin.ports.agent_calls import Tenants
+from tocsin.ports.agent_calls import SealedCalls, Tenants
 from tocsin.ports.bus import Bus, Envelope, InvalidMessage
-from tocsin.ports.flow_gate import FlowGate
 from tocsin.ports.seals import opener, sealer, stored_like
 from tocsin.service_calls.api.failures import CallFailures
 from tocsin.service_calls.api.validation import (
     CORRELATION_ID_CHARS_MAX,
+    NOTHING_NAMED,
     CallRules,
     CheckRequest,
+    Named,
     PageRequest,
     Submission,
     encode_cursor,
@@ -116,20 +118,22 @@ class ServiceCalls:
         rules: InputRules,
         check_request: CheckRequest,
         failure_retention_us: int = FAILURE_RETENTION_US,
-        *,
-        flows: FlowGate | None = None,
+        named: Named = NOTHING_NAMED,
     ) -> None:
-        """`flows` has the limits of calls that name a flow key; None: there are none."""
         self._bus = bus
         self._queries = queries
         self._secrets = secrets
         self._context = context
-        self._flows = flows
-        self._rules = CallRules(context.limits, rules, check_request, flows)
+        self._flows, self._credentials = named
+        self._rules = CallRules(context.limits, rules, check_request, named)
         #: Those that failed.
         self.failures = CallFailures(queries, self._command, context.clock, failure_retention_us)
         #: Those that wait, for jobs.
         self.waiting = DeletableCalls(queries, self._command)
+        #: The namespace whose credentials calls may name.
+        self.credentials_namespace = self._credentials.namespace
+        #: Their encrypted secrets, for the rotation of keys; None: there are none.
+        self.sealed: SealedCalls | None = None
         #: The limits in force.
         self.limits = context.limits
         #: Returns a new id for a call or a tenant.
@@ -138,6 +142,8 @@ class ServiceCalls:
     async def submit(self, tenant_id: str, sent: Submission, correlation_id: str) -> Submitted:
         """Accepts a call. Repeating a submission under the same id or idempotency key returns the existing call; a
         different submission under it raises IdempotencyConflict."""
+        if named := sent.credentials:
+            await self._credentials.refresh(named)
         tenant, command = self._rules.submission(tenant_id, sent, self._context.clock.now_us(), self.new_id)
         reply, accepted = await self._command(self._sealed(tenant, command), tenant, correlation_id)
         return Submitted(accepted.service_call_id, accepted.status, reply.correlation_id, accepted.created)
@@ -197,10 +203,19 @@ class ServiceCalls:
         call = await self._find(key)
         return CallWithExecutions(call, await self._queries.executions(key))
 
-    def waits_for_flow(self, call: CallRecord) -> bool:
-        """Whether the call is due and its flow has it wait now, as far as this node knows."""
-        waits = call.status == CallStatus.RUNNING and call.started_at is None and call.flow_key is not None
-        return waits and self._flows is not None and self._flows.is_closed(call.flow_key or "")
+    def waits_for(self, call: CallRecord) -> WaitsFor | None:
+        """What the call waits for that is due and has not started, as far as this node knows: its credential, or its flow."""
+        if call.status != CallStatus.RUNNING or call.started_at is not None:
+            return None
+        if self.obstacle(call) is not None:
+            return WaitsFor.CREDENTIAL
+        closed = call.flow_key is not None and self._flows is not None and self._flows.is_closed(call.flow_key)
+        return WaitsFor.FLOW if closed else None
+
+    def obstacle(self, call: CallRecord) -> str | None:
+        """Why the credential of the call's request can't be sent now; None if it can, or the call has none."""
+        name, url = call.request_spec.credential, call.request_spec.url
+        return None if name is None else self._credentials.obstacle(name, self._credentials.destination(url))
 
     async def get_many(self, tenant_id: str, service_call_ids: Sequence[str]) -> dict[str, CallRecord]:
         """The calls that exist, by their ids in canonical form."""

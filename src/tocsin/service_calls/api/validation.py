@@ -30,6 +30,7 @@ from tocsin.model.validation import (
     text_reason,
 )
 from tocsin.ports.agent_calls import Tenants
+from tocsin.ports.credentials import CallCredentials, NoCallCredentials
 from tocsin.ports.flow_gate import FlowGate
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import CallKey, CallStatus, Instant, RequestSpec, RetrySpec, SubmitServiceCall
@@ -83,6 +84,13 @@ class Submission(NamedTuple):
     traceparent: str | None = None
     hooks: Mapping[Event, Hook] = {}
     flow_key: str | None = None
+    credential: str | None = None
+
+    @property
+    def credentials(self) -> list[str]:
+        """The names of the credentials that its request and its notifications have."""
+        named = [self.credential, *(hook.credential for hook in self.hooks.values())]
+        return [name for name in named if name]
 
 
 class PageRequest(NamedTuple):
@@ -98,17 +106,27 @@ class PageRequest(NamedTuple):
     cursor: str | None = None
 
 
+class Named(NamedTuple):
+    """What calls may name: flows, whose limits apply to them; None: none limits any. And credentials."""
+
+    flows: FlowGate | None = None
+    credentials: CallCredentials = NoCallCredentials()
+
+
+NOTHING_NAMED = Named()
+
+
 class CallRules:
     """The validation rules, with those that timers have too. All methods raise InvalidInput with every invalid
     field."""
 
     def __init__(
-        self, limits: AgentLimits, rules: InputRules, check_request: CheckRequest, flows: FlowGate | None = None
+        self, limits: AgentLimits, rules: InputRules, check_request: CheckRequest, named: Named = NOTHING_NAMED
     ) -> None:
         self._limits = limits
         self._rules = rules
         self._check_request = check_request
-        self._flows = flows
+        self._flows, self._credentials = named
 
     def submission(
         self, tenant_id: str, sent: Submission, now_us: int, new_id: Callable[[], str]
@@ -234,13 +252,20 @@ class CallRules:
             note = errors.note_once if path in ("url", "body") else errors.note
             note(f"requestSpec.{path}", reason)
         _refuse_placeholders("requestSpec", sent.url, sent.headers, errors)
+        self._check_credential("requestSpec", sent.credential, sent.url, errors)
         spec = RequestSpec(
             method=sent.method,
             url=sent.url,
             headers=dict(sent.headers),
             body=UNSET if sent.body is None else msgspec.Raw(sent.body),
+            credential=sent.credential,
         )
         return spec, too_large
+
+    def _check_credential(self, at: str, name: str | None, url: str, errors: _Errors) -> None:
+        # Without a valid URL it is not known where the credential would go.
+        if name and all(error.path != f"{at}.url" for error in errors.found):
+            errors.note(f"{at}.credential", self._credentials.refusal(name, url))
 
     def _hooks(self, sent: Mapping[Event, Hook], errors: _Errors) -> Hooks | None:
         for event, hook in sent.items():
@@ -249,6 +274,7 @@ class CallRules:
             for path, reason in self._check_request("POST", hook.url, headers, b"{}"):
                 errors.note_once(f"{at}.{path}", reason)
             _refuse_placeholders(at, hook.url, headers, errors)
+            self._check_credential(at, hook.credential, hook.url, errors)
         return NO_HOOKS.changed({event.value: hook for event, hook in sent.items()})
 
     def _tags(self, tags: Sequence[str], errors: _Errors) -> tuple[str, ...]:
@@ -298,11 +324,18 @@ def fingerprint(
     placeholder for any delay."""
     body = None if spec.body is UNSET else _canonical(bytes(spec.body))
     headers = _sorted(spec.headers)
-    notified = [each and (each.url, _sorted(each.headers or {})) for each in msgspec.structs.astuple(hooks or NO_HOOKS)]
+    notified = [each and _notified(each) for each in msgspec.structs.astuple(hooks or NO_HOOKS)]
     retries = None if policy is None else msgspec.structs.astuple(policy)
     intent: list[object] = [_FORMAT, name, spec.method, spec.url, headers, body, due, sorted(tags), retries, notified]
     intent += [] if flow_key is None else [flow_key]
+    # A list, which no flow key is.
+    intent += [] if spec.credential is None else [[spec.credential]]
     return hashlib.sha256(msgspec.json.encode(intent)).hexdigest()
+
+
+def _notified(hook: Hook) -> tuple[object, ...]:
+    named = (hook.credential,) if hook.credential else ()
+    return hook.url, _sorted(hook.headers or {}), *named
 
 
 def _sorted(headers: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -8,12 +8,13 @@ from functools import partial
 from tocsin.model.answer import NoResponse, NotSent
 from tocsin.model.retry import backoff_us
 from tocsin.ports.bus import Delivery, Envelope
-from tocsin.ports.http import Requester, Result, Signing
+from tocsin.ports.credentials import CallCredentials, NoCallCredentials
+from tocsin.ports.http import Reply, Requester, Result, Signing
 from tocsin.ports.seals import SealBroken, opener
 from tocsin.service_calls.background import AgentContext, GroupCommit
 from tocsin.service_calls.events import ExecutionBegun, ExecutionFinished, ExecutionNotSent, ExecutionsInterrupted
 from tocsin.service_calls.execution.flow_queue import FlowQueue
-from tocsin.service_calls.execution.order import Order, conclude, prepare, unopened
+from tocsin.service_calls.execution.order import Order, conclude, identified, prepare, unopened
 from tocsin.service_calls.execution.slots import Slots
 from tocsin.service_calls.messages import ExecutionInterrupted, ExecutionStarted, Instant, StartExecution
 from tocsin.service_calls.ports import ExecutionEnd, ExecutionLog, ExecutionStart, SuspendedOrder, TenantSecrets
@@ -30,8 +31,9 @@ class Executor:
     A request that did not leave this machine is tried again until it does: the failure proves nothing about the service
     and does not end the execution.
 
-    An order with a flow key takes a slot of its destination only when its flow lets it begin. Until then it waits in the flow
-    queue, which has a table of its own; its messages are acknowledged.
+    An order with a flow key or a credential takes a slot of its destination only when its flow lets it begin and the
+    credential can be sent. Until then it waits in the flow queue, which has a table of its own; its messages are
+    acknowledged.
 
     Starts and ends are logged in batches, with their events in the same transaction. A request does not need a task of
     its own. All methods must be called on one event loop's thread.
@@ -44,7 +46,10 @@ class Executor:
         requester: Requester,
         flows: FlowQueue,
         context: AgentContext,
+        credentials: CallCredentials | None = None,
     ) -> None:
+        """`credentials` are those that requests may name; None: there are none."""
+        self._credentials = credentials or NoCallCredentials()
         self._log = log
         self._flows = flows
         flows.attach(self)
@@ -72,7 +77,7 @@ class Executor:
 
     @property
     def suspended(self) -> int:
-        """Orders that wait for their flow, as far as they are known."""
+        """Orders that wait for their flow or their credential, as far as they are known."""
         return self._flows.waiting
 
     def knows(self, execution_id: str) -> bool:
@@ -104,7 +109,7 @@ class Executor:
                 destination = self._requester.destination(message.request_spec.url)
                 order = Order(delivery.envelope, message, destination, [delivery])
                 self._orders[message.execution_id] = order
-                if self._flows.must_wait(order):
+                if self._lacks_credential(order) or self._flows.must_wait(order):
                     self._flows.add(order)
                 else:
                     self._slots.add(order)
@@ -146,8 +151,19 @@ class Executor:
 
     def _admit(self) -> None:
         if not self._draining:
-            for order in self._slots.admit(self._flows.lets_begin):
+            for order in self._slots.admit(self._lets_begin):
                 self._beginnings.add(order)
+
+    def _lets_begin(self, order: Order) -> bool:
+        if self._lacks_credential(order):
+            self._flows.add(order)
+            return False
+        return self._flows.lets_begin(order)
+
+    def _lacks_credential(self, order: Order) -> bool:
+        """Whether its credential can't be sent now. Then it has to wait: no credential is no attempt."""
+        name = order.credential
+        return name is not None and self._credentials.obstacle(name, order.destination) is not None
 
     def _freed(self, order: Order) -> None:
         """A slot that the order had is free."""
@@ -169,8 +185,8 @@ class Executor:
         del self._orders[order.execution_id]
 
     def has_room(self, order: Order) -> bool:
-        """Whether there is a slot for the order."""
-        return not self._draining and self._slots.has_room(order.destination)
+        """Whether there is a slot for the order, and its credential can be sent."""
+        return not self._draining and self._slots.has_room(order.destination) and not self._lacks_credential(order)
 
     def begin(self, order: Order) -> bool:
         """Begins an order whose flow has its turn, and which there is a slot for; whether it began."""
@@ -272,10 +288,20 @@ class Executor:
                     self._answered(order, Result(unopened(error), None, 0))
                     return
                 request = request._replace(signing=Signing(order.message.service_call_id, signing))
+            if order.credential is not None:
+                found = self._credentials.identify(order.credential, order.destination)
+                if isinstance(found, str):
+                    # It could be sent when the order began, a moment ago.
+                    lacking = NotSent("CREDENTIAL_NOT_READY", f"credential {order.credential}: {found}")
+                    self._answered(order, Result(lacking, None, 0))
+                    return
+                request = identified(order, request, found)
             self._requester.send(request, partial(self._answered, order))
 
     def _answered(self, order: Order, result: Result) -> None:
         outcome = result.outcome
+        if order.identity is not None and isinstance(outcome, Reply) and outcome.status == 401:
+            order.identity.doubt()
         if self._closed or not isinstance(outcome, NotSent):
             self._flows.ended(order, result)
         if self._closed:

@@ -1,4 +1,4 @@
-"""Orders that wait for their flow: kept in the agent's table, and the first of each flow key in memory."""
+"""Orders that wait for their flow or their credential: kept in the agent's table, and the first of each key in memory."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ class FlowQueue:
     """Gives orders their turn at the gate. One whose flow is closed is written to a table and acknowledged: however many
     wait, and for however long, they take no room on the bus, and a restart loses none.
 
+    The key of an order is its flow's, else that of its credential and destination.
     Of each key at most 32 orders are in memory, and of all `suspended_orders_max`. `flow_keys_max` keys are known at a time;
     those beyond are found by a round through the table, every `flow_round_interval`.
     """
@@ -118,20 +119,20 @@ class FlowQueue:
 
     @property
     def waiting(self) -> int:
-        """Orders that wait for their flow, of the keys that are known."""
+        """Orders that wait, of the keys that are known."""
         return sum(known.count for known in self._keys.values())
 
     # ------------------------------------------------------------------ the gate
 
     def must_wait(self, order: Order) -> bool:
         """Whether it is known before its turn that the order has to wait for its flow."""
-        key = order.message.flow_key
+        key = order.turn
         return key is not None and (key in self._keys or self._gate.is_closed(key))
 
     def lets_begin(self, order: Order) -> bool:
         """Whether an order, which has a slot, may begin: then it has what it needs of its flow, until `ended`. If not, it
         waits here, and needs its slot no longer."""
-        key = order.message.flow_key
+        key = order.turn
         if key is None:
             return True
         order.hold = self._gate.begin(key)
@@ -413,6 +414,6 @@ class FlowQueue:
 
 
 def _key_of(order: Order) -> str:
-    key = order.message.flow_key
+    key = order.turn
     assert key is not None
     return key

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import msgspec
 
 from tocsin.model.answer import NoResponse
-from tocsin.model.redaction import redact_url, secrets_of
+from tocsin.model.redaction import echoes, redact_url, secrets_of
 from tocsin.model.sealed import headers_opened, url_opened
 from tocsin.model.secrets import SigningSecrets
 from tocsin.ports.bus import Delivery, Envelope
+from tocsin.ports.credentials import SentIdentity
 from tocsin.ports.flow_gate import FlowHold
 from tocsin.ports.http import CallTrace, Reply, Request, Result
 from tocsin.ports.seals import NoSeals, SealBroken, Seals, opener
@@ -62,15 +63,30 @@ class Order:
     not_sent: int = 0
     #: Logging it failed; the log may contain it nonetheless.
     uncertain: bool = False
-    #: It is in the table of orders that wait for their flow, and its deliveries are acknowledged.
+    #: It is in the table of orders that wait for their turn, and its deliveries are acknowledged.
     suspended: bool = False
     #: What its attempt has taken of its flow.
     hold: FlowHold | None = None
+    #: What its request has identified itself with.
+    identity: SentIdentity | None = None
 
     @property
     def execution_id(self) -> str:
         """The id of its execution."""
         return self.message.execution_id
+
+    @property
+    def credential(self) -> str | None:
+        """The name of its request's credential."""
+        return self.message.request_spec.credential
+
+    @property
+    def turn(self) -> str | None:
+        """Where it waits for its turn: at its flow, else at its credential for this destination. None: it waits for
+        neither."""
+        if self.message.flow_key is not None or self.credential is None:
+            return self.message.flow_key
+        return credential_key(self.credential, self.destination)
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -84,7 +100,29 @@ class Order:
         return tenant_id, service_call_id, self.envelope.correlation_id, execution_id, self.destination
 
 
+def credential_key(name: str, destination: str) -> str:
+    """Where orders without a flow wait for a credential. A space is in no flow key and in no credential's name."""
+    return f"{name} {destination}"
+
+
+def waiting_for(key: str) -> tuple[str, str] | None:
+    """Credential and destination of such a key; None for that of a flow."""
+    name, space, destination = key.partition(" ")
+    return (name, destination) if space else None
+
+
 # ------------------------------------------------------------------ the request
+
+
+def identified(order: Order, request: Request, found: SentIdentity) -> Request:
+    """The order's request with what it identifies itself with, whose secrets are redacted in the response, too."""
+    order.identity = found
+    order.secrets = tuple(sorted({*order.secrets, *echoes(found.secrets)}, key=len, reverse=True))
+    authorization, headers = found.identity.authorization, request.headers
+    if authorization:
+        kept = (pair for pair in headers if pair[0].lower() != "authorization")
+        headers = (*kept, ("authorization", authorization))
+    return request._replace(headers=headers, tls=found.identity.tls)
 
 
 def prepare(order: Order, now_us: int, limits: AgentLimits, seals: Seals = _NO_SEALS) -> ExecutionStart:
@@ -139,8 +177,9 @@ def _trace(order: Order) -> CallTrace | None:
 
 def _overdue(order: Order, now_us: int, limits: AgentLimits) -> NoResponse | None:
     """Why it is too late to begin, or None. The execution log records this: a call that failed for this reason cannot
-    be executed by an order that arrives later. What waits for a flow is never too late: that costs no attempt."""
-    if order.message.flow_key is not None:
+    be executed by an order that arrives later. What waits for a flow or a credential is never too late: that costs no
+    attempt."""
+    if order.turn is not None:
         return None
     waited_us = now_us - ordered_at(order.execution_id)
     if waited_us < limits.start_timeout_us:

@@ -289,7 +289,7 @@ class Watchdog:
                 # No message caused it.
                 unit.take(call.key, step, None)
                 acted_on += 1
-                if not service_call.waits_for_flow(call, now_us=unit.now_us, limits=limits):
+                if not service_call.waits_for_turn(call, now_us=unit.now_us, limits=limits):
                     unit.events.append(_rescued(call, unit.now_us))
         return len(calls), acted_on
 

@@ -32,7 +32,7 @@ def notification(call: ServiceCall, new_id: str, now_us: int) -> SubmitServiceCa
     return SubmitServiceCall(
         service_call_id=new_id,
         name=call.name,
-        request_spec=RequestSpec("POST", hook.url, hook.headers or {}, content),
+        request_spec=RequestSpec("POST", hook.url, hook.headers or {}, content, hook.credential or None),
         # No client submits it, so none repeats it.
         fingerprint=TAG,
         tags=(TAG,),

@@ -15,6 +15,7 @@ from tocsin.model.ids import uuid7_text
 from tocsin.stores.service_calls.execution_log import SqlExecutionLog
 from tocsin.stores.service_calls.outbox import SqlOutbox
 from tocsin.stores.service_calls.queries import SqlCallQueries
+from tocsin.stores.service_calls.sealed import SqlSealedTexts
 from tocsin.stores.service_calls.service_calls import SqlServiceCalls
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.stores.service_calls.statements import Database, Query
@@ -64,6 +65,7 @@ class AgentDatabase(Database):
         self.suspended = SqlSuspendedOrders(self, self.outbox)
         self.queries = SqlCallQueries(self)
         self.secrets = SqlTenantSecrets(self)
+        self.sealed = SqlSealedTexts(self)
 
     @abstractmethod
     async def has_calls(self) -> bool:

@@ -1,4 +1,4 @@
-"""The execution module's orders that wait for their flow."""
+"""The execution module's orders that wait for their flow or their credential."""
 
 from __future__ import annotations
 

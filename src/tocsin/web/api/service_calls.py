@@ -24,7 +24,7 @@ from tocsin.service_calls.ports import CallRecord, ExecutionRecord, TraceEntry
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import agent_wire as wire
-from tocsin.web.http.access import listed_tenants, require_tenant
+from tocsin.web.http.access import listed_tenants, require_credentials, require_tenant
 from tocsin.web.http.administration import rotation_details
 from tocsin.web.http.convert import RequestParser, retry_answer, set_hooks
 from tocsin.web.http.instants import format_instant, optional_instant
@@ -78,7 +78,10 @@ class ServiceCallHandlers:
         named = key_in(request.headers.get(KEY_HEADER))
         key = agreed_key(sent.idempotency_key, named)
         submission = sent.submission._replace(idempotency_key=key, traceparent=traceparent)
-        submitted = await self._calls.submit(tenant_id, submission, request.correlation_id)
+        calls = self._calls
+        if submission.credentials:
+            require_credentials(request.key, calls.credentials_namespace)
+        submitted = await calls.submit(tenant_id, submission, request.correlation_id)
         root = _VERSION if request.path.startswith(_VERSION) else _UNVERSIONED
         place = f"{root}tenants/{tenant_id.lower()}/service-calls/{submitted.service_call_id}"
         replayed = () if submitted.created else (REPLAYED,)
@@ -112,7 +115,7 @@ class ServiceCallHandlers:
             ),
         )
         cursor = UNSET if page.cursor is None else page.cursor
-        waits = self._calls.waits_for_flow
+        waits = self._calls.waits_for
         return wire.ServiceCallPage([_summary(record, waits(record)) for record in page.calls], cursor)
 
     @_change("tagServiceCall", f"{_CALL}/tags/{{tag}}", method="PUT")
@@ -139,7 +142,7 @@ class ServiceCallHandlers:
         """With its outcome, attempts and executions. Secrets in headers and URLs are redacted."""
         calls = self._calls
         detail = await calls.get(*_key(request))
-        return _detail(detail, calls.waits_for_flow(detail.call))
+        return _detail(detail, calls.waits_for(detail.call))
 
     @_change("deleteServiceCall", _CALL, method="DELETE")
     async def delete(self, request: ApiRequest) -> None:
@@ -195,7 +198,7 @@ def _instant(query: Mapping[str, list[str]], name: str) -> str | None:
     return None if text is None else text.replace(" ", "+")
 
 
-def _shown(record: CallRecord, waits_for_flow: bool) -> dict[str, Any]:
+def _shown(record: CallRecord, waits_for: WaitsFor | None) -> dict[str, Any]:
     """The fields of a call in lists and in full."""
     return {
         "service_call_id": record.service_call_id,
@@ -212,27 +215,28 @@ def _shown(record: CallRecord, waits_for_flow: bool) -> dict[str, Any]:
         "finished_at": optional_instant(record.finished_at),
         "outcome": UNSET if record.outcome is None else msgspec.convert(record.outcome, wire.Outcome),
         "flow_key": UNSET if record.flow_key is None else record.flow_key,
-        "waits_for": WaitsFor.FLOW if waits_for_flow else UNSET,
+        "waits_for": waits_for or UNSET,
     }
 
 
-def _summary(record: CallRecord, waits_for_flow: bool) -> wire.ServiceCallSummary:
+def _summary(record: CallRecord, waits_for: WaitsFor | None) -> wire.ServiceCallSummary:
     spec = record.request_spec
     return wire.ServiceCallSummary(
-        **_shown(record, waits_for_flow), request_spec=wire.RequestLine(spec.method, redact_url(spec.url))
+        **_shown(record, waits_for), request_spec=wire.RequestLine(spec.method, redact_url(spec.url))
     )
 
 
-def _detail(detail: CallWithExecutions, waits_for_flow: bool) -> wire.ServiceCall:
+def _detail(detail: CallWithExecutions, waits_for: WaitsFor | None) -> wire.ServiceCall:
     spec, retry = detail.call.request_spec, detail.call.retry_policy
     answer = wire.ServiceCall(
-        **_shown(detail.call, waits_for_flow),
+        **_shown(detail.call, waits_for),
         request_spec=wire.ShownRequest(
             spec.method,
             redact_url(spec.url),
             redact_headers(spec.headers),
             spec.body,
             UNSET if retry is None else retry_answer(retry),
+            UNSET if spec.credential is None else spec.credential,
         ),
         executions=[_execution(number, execution) for number, execution in enumerate(detail.executions, 1)],
     )

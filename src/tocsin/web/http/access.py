@@ -180,6 +180,15 @@ def require_namespace(key: ApiKey | None, role: Role, namespace: str) -> None:
         raise Forbidden(f"this key has no access to the namespace {namespace!r}")
 
 
+def require_credentials(key: ApiKey | None, namespace: str) -> None:
+    """Raises Forbidden unless the key may have service calls send credentials of the namespace."""
+    if key is not None and not key.allows(Role.WRITE, namespace):
+        raise Forbidden(
+            f"this key may not write in the namespace {namespace!r}, whose credentials service calls name; leave out "
+            f"credential, or use a key that has this namespace besides the tenant"
+        )
+
+
 def listed_in(key: ApiKey | None, namespace: str) -> Scope:
     """What a list of this namespace reads; of EVERY, what the key has access to. A named one has been checked."""
     if namespace != EVERY:

@@ -68,7 +68,20 @@ CallFlowKey = Annotated[
 ]
 ShownFlowKey = Annotated[str, about("The flow that limits its attempts.", "vendor")]
 CallWaitsFor = Annotated[
-    WaitsFor, about("What a Running call that has not started waits for: flow, a slot or a token of its flow.")
+    WaitsFor,
+    about(
+        "What a Running call that has not started waits for: flow, a slot or a token of its flow; credential, that its "
+        "credential can be sent."
+    ),
+]
+CallCredential = Annotated[
+    str,
+    about(
+        "The credential that the request has: one of the namespace that `agent.credentials_namespace` names, in which the "
+        "client's key has to have the role write. It goes to no other origin than the credential's own.",
+        "billing-api",
+    ),
+    limits.CREDENTIAL,
 ]
 NextAttemptAt = Annotated[str, about("When the next attempt is due, while the status is Retrying.")]
 LatencyMs = Annotated[float, about("From the dispatch of the request to the end of the response, in milliseconds.")]
@@ -92,6 +105,7 @@ class RequestSpec(RequestStruct):
         | UnsetType
     ) = UNSET
     retry_policy: CallRetry | UnsetType = UNSET
+    credential: CallCredential | UnsetType = UNSET
 
 
 class SubmitServiceCall(RequestStruct):
@@ -150,11 +164,16 @@ class SubmitServiceCall(RequestStruct):
             delay=None if self.delay is UNSET else self.delay,
             retry=_given(spec.retry_policy) if isinstance(spec.retry_policy, RetryPolicy) else None,
             hooks={
-                event: hooks.Hook(hook.url, None if hook.headers is UNSET else hook.headers)
+                event: hooks.Hook(
+                    hook.url,
+                    None if hook.headers is UNSET else hook.headers,
+                    "" if hook.credential is UNSET else hook.credential,
+                )
                 for event, hook in ((Event.FAILURE, self.on_failure), (Event.SUCCESS, self.on_success))
                 if hook is not UNSET
             },
             flow_key=None if self.flow_key is UNSET else self.flow_key,
+            credential=None if spec.credential is UNSET else spec.credential,
         )
 
 
@@ -230,6 +249,7 @@ class ShownRequest(ResponseStruct):
     headers: ShownHeaders
     body: RequestBody | UnsetType = UNSET
     retry_policy: RetryPolicyAnswer | UnsetType = UNSET
+    credential: Annotated[str, about("The credential that the request has.", "billing-api")] | UnsetType = UNSET
 
 
 class ExecutedRequest(ResponseStruct):

@@ -181,15 +181,22 @@ class CallHook(RequestStruct):
         ]
         | UnsetType
     ) = UNSET
+    credential: (
+        Annotated[
+            str,
+            about(
+                "The credential that the notification has: of the namespace; for service calls, of that which "
+                "`agent.credentials_namespace` names.",
+                "alerts-api",
+            ),
+            limits.CREDENTIAL,
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class Hook(CallHook):
     """Where a notification is sent, signed like a callback."""
-
-    credential: (
-        Annotated[str, about("The namespace's credential that the notification has.", "alerts-api"), limits.CREDENTIAL]
-        | UnsetType
-    ) = UNSET
 
 
 class HookAnswer(ResponseStruct):

@@ -400,7 +400,8 @@ class Hook:
     url: str
     #: Additional headers of the notification. The value [redacted] keeps the stored value.
     headers: Mapping[str, str] | Unset = UNSET
-    #: The namespace's credential that the notification has.
+    #: The credential that the notification has: of the namespace; for service calls, of that which
+    #: `agent.credentials_namespace` names.
     credential: str | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -2774,6 +2775,9 @@ class RequestSpec:
     #: When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a service may not
     #: tolerate repeated requests. Omitted members get their defaults when the call is submitted.
     retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
+    #: The credential that the request has: one of the namespace that `agent.credentials_namespace` names, in which the
+    #: client's key has to have the role write. It goes to no other origin than the credential's own.
+    credential: str | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -2789,6 +2793,8 @@ class RequestSpec:
             sent["retryPolicy"] = (
                 None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
             )
+        if self.credential is not UNSET:
+            sent["credential"] = self.credential
         return sent
 
 
@@ -2800,6 +2806,9 @@ class CallHook:
     url: str
     #: Additional headers of the notification. The value [redacted] keeps the stored value.
     headers: Mapping[str, str] | Unset = UNSET
+    #: The credential that the notification has: of the namespace; for service calls, of that which
+    #: `agent.credentials_namespace` names.
+    credential: str | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -2808,6 +2817,8 @@ class CallHook:
         }
         if self.headers is not UNSET:
             sent["headers"] = map_json("headers", self.headers)
+        if self.credential is not UNSET:
+            sent["credential"] = self.credential
         return sent
 
 
@@ -5336,7 +5347,8 @@ class ServiceCallSummary:
     outcome: Outcome | None = None
     #: The flow that limits its attempts.
     flow_key: str | None = None
-    #: What a Running call that has not started waits for: flow, a slot or a token of its flow.
+    #: What a Running call that has not started waits for: flow, a slot or a token of its flow; credential, that its
+    #: credential can be sent.
     waits_for: TimerWaitsFor | str | None = None
 
     @classmethod
@@ -5526,7 +5538,8 @@ class ServiceCall:
     outcome: Outcome | None = None
     #: The flow that limits its attempts.
     flow_key: str | None = None
-    #: What a Running call that has not started waits for: flow, a slot or a token of its flow.
+    #: What a Running call that has not started waits for: flow, a slot or a token of its flow; credential, that its
+    #: credential can be sent.
     waits_for: TimerWaitsFor | str | None = None
     #: Who is notified when it has failed.
     on_failure: HookAnswer | None = None
@@ -5572,6 +5585,8 @@ class ShownRequest:
     #: Any JSON: a string is sent as plain text, any other value as JSON.
     body: Any = None
     retry_policy: RetryPolicyAnswer | None = None
+    #: The credential that the request has.
+    credential: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> ShownRequest:
@@ -5584,6 +5599,7 @@ class ShownRequest:
             retry_policy=None
             if source.get("retryPolicy") is None
             else RetryPolicyAnswer.from_json(source["retryPolicy"]),
+            credential=source.get("credential"),
         )
 
 

@@ -45,6 +45,7 @@ class Calls(Part):
         headers: Mapping[str, str] | Unset = UNSET,
         body: JsonValue | Unset = UNSET,
         retry_policy: RetryPolicy | Mapping[str, Any] | Unset = UNSET,
+        credential: str | Unset = UNSET,
         due_at: Instant | Unset = UNSET,
         delay: Duration | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
@@ -56,7 +57,9 @@ class Calls(Part):
     ) -> SubmittedServiceCall:
         """Submits a call. Its id, a UUID of version 7, is made here unless you give one, so that a lost answer never
         submits it twice."""
-        spec = RequestSpec(method=method, url=url, headers=headers, body=body, retry_policy=retry_policy)
+        spec = RequestSpec(
+            method=method, url=url, headers=headers, body=body, retry_policy=retry_policy, credential=credential
+        )
         submission = SubmitServiceCall(
             name=name,
             request_spec=spec,

@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from tocsin.model.access import Role
 from tocsin.model.errors import Conflict, InvalidInput, ServiceCallNotFailed, ServiceCallNotScheduled
+from tocsin.model.explanation import WaitsFor
 from tocsin.model.instants import parse_instant
 from tocsin.model.redaction import redact_url
 from tocsin.service_calls.messages import CallStatus
@@ -55,7 +56,8 @@ class CallDetail(CallPart):
         context.permit_tenant(Role.READ, tenant)
         call, executions = await context.calls.get(tenant, service_call_id)
         spec = call.request_spec
-        is_finished, waits_for_flow = finished(call), context.calls.waits_for_flow(call)
+        is_finished, waits_for = finished(call), context.calls.waits_for(call)
+        obstacle = context.calls.obstacle(call) if waits_for is WaitsFor.CREDENTIAL else None
         return self._pages.page(
             "calls/detail_live.html" if context.fragment else "calls/detail.html",
             context,
@@ -64,14 +66,14 @@ class CallDetail(CallPart):
             call=call,
             label=(await self._site.labels.all()).get(call.tenant_id, ""),
             finished=is_finished,
-            shown_version=version(call, executions) + ("f" if waits_for_flow else ""),
-            waits_for_flow=waits_for_flow,
+            shown_version=version(call, executions) + (waits_for or "")[:1],
+            waits_for=waits_for,
             url=redact_url(spec.url),
             headers=redacted(spec.headers),
             body="" if spec.body is UNSET else pretty_json(bytes(spec.body)),
             result=result_of(call),
             executions=executions,
-            timeline=timeline(call, executions, context.now_us, waits_for_flow=waits_for_flow),
+            timeline=timeline(call, executions, context.now_us, waits_for, obstacle or ""),
             tags=[each for each in call.tags if each != STAR],
             tag=tag,
             may_write=context.principal.may_call(Role.WRITE, tenant),
@@ -100,9 +102,13 @@ class CallDetail(CallPart):
 
 
 def timeline(
-    call: CallRecord, executions: Sequence[ExecutionRecord], now_us: int, *, waits_for_flow: bool = False
+    call: CallRecord,
+    executions: Sequence[ExecutionRecord],
+    now_us: int,
+    waits_for: WaitsFor | None = None,
+    obstacle: str = "",
 ) -> list[TimelineEntry]:
-    """A call's past and future, the earliest entry first."""
+    """A call's past and future, the earliest entry first. `obstacle` is why it waits for its credential."""
     entries = [TimelineEntry(call.submitted_at, "Submitted", "pending")]
     most = 1 if call.retry_policy is None else call.retry_policy.max_attempts
     scheduled = call.status == CallStatus.SCHEDULED
@@ -121,7 +127,10 @@ def timeline(
     if call.next_attempt_at is not None:
         note = f"{call.attempts} of {most} attempts failed"
         entries.append(TimelineEntry(call.next_attempt_at, "Next attempt", "firing", note, ahead=True))
-    if waits_for_flow:
+    if waits_for is WaitsFor.CREDENTIAL:
+        note = f"{call.request_spec.credential}: {obstacle}"
+        entries.append(TimelineEntry(now_us, "Waiting for its credential", "firing", note, ahead=True))
+    elif waits_for is WaitsFor.FLOW:
         entries.append(TimelineEntry(now_us, "Waiting for its flow", "firing", call.flow_key or "", ahead=True))
     elif not executions and call.status == CallStatus.RUNNING:
         entries.append(TimelineEntry(now_us, "Waiting for a free slot", "firing", ahead=True))

@@ -55,6 +55,7 @@ class CallForm(RequestForm):
     body: str = ""
     retry: bool = False
     flow_key: str = ""
+    credential: str = ""
     on_failure: str = ""
     on_success: str = ""
 
@@ -79,6 +80,7 @@ class CallForm(RequestForm):
             body="" if spec.body is UNSET else pretty_json(bytes(spec.body)),
             tags=", ".join(tag for tag in call.tags if tag != STAR),
             flow_key=call.flow_key or "",
+            credential=spec.credential or "",
             **{
                 f"on_{event}": redacted(hook).url
                 for event in _EVENTS
@@ -95,7 +97,7 @@ class CallForm(RequestForm):
             "name": self.name or (self._default_name() if self.url else "None"),
             "tenant": self.tenant,
             "payload": payload or "None",
-            "tags": " · ".join(filter(None, [self.tags, self.flow_key])) or "None",
+            "tags": " · ".join(filter(None, [self.tags, self.flow_key, self.credential])) or "None",
             "hooks": hook_words(self, _EVENTS),
         }
         return {**super(CallForm, self).lines(retries), **details}
@@ -120,6 +122,8 @@ class CallForm(RequestForm):
             spec["body"] = msgspec.Raw(self.body.strip().encode())
         if self.retry:
             spec["retryPolicy"] = self.policy(f"{SPEC}retryPolicy", errors)
+        if self.credential:
+            spec["credential"] = self.credential
         request: Body = {"name": self.name or (self._default_name() if self.url else "None"), "requestSpec": spec}
         for event in _EVENTS:
             if url := getattr(self, f"on_{event}"):
@@ -160,7 +164,7 @@ def command(server: str, tenant: str, request: Mapping[str, Any], form: CallForm
     parts += flags(spec, {"body": "--body"}, lambda raw: bytes(raw).decode())
     parts += flags(form.due(), {"delay": "--in"}) if form.when == "in" else flags(request, {"dueAt": "--at"})
     parts += repeated("--tag", request.get("tags", ()))
-    parts += flags(request, {"flowKey": "--flow-key"})
+    parts += flags(request, {"flowKey": "--flow-key"}) + flags(spec, {"credential": "--credential"})
     if "retryPolicy" in spec:
         parts += policy_flags(spec["retryPolicy"]) or ["--retry"]
     parts += hook_flags(request)

@@ -30,7 +30,7 @@ _reader = JsonReader(wire.SubmitServiceCall)
 #: The labels of the fields by their names in the API, in their order on the page.
 _LABELS = {
     "url": "URL", "method": "Method", "delay": "In", "dueAt": "At", "body": "Payload", "headers": "Headers", **RETRY_LABELS,
-    "name": "Name", "tags": "Tags", "flowKey": "Flow", "tenantId": "Tenant",
+    "name": "Name", "tags": "Tags", "flowKey": "Flow", "credential": "Credential", "tenantId": "Tenant",
 }  # fmt: skip
 
 
@@ -45,6 +45,8 @@ class CallSubmission(CallPart, Editing[CallForm]):
 
     def permit(self, context: RequestContext, role: Role, form: CallForm) -> None:
         context.permit_tenant(role, form.tenant)
+        if form.credential:
+            context.permit(role, context.calls.credentials_namespace)
 
     async def new(self, context: RequestContext) -> Response:
         """Without a tenant it uses the most recent one, or a new one."""
@@ -104,4 +106,5 @@ class CallSubmission(CallPart, Editing[CallForm]):
             "may_make": not context.principal.is_limited,
             "new_tenant": context.calls.new_id(),
             "flow_namespace": context.calls.limits.flow_namespace,
+            "credentials_namespace": context.calls.credentials_namespace,
         }

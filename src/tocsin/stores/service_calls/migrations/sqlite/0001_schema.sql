@@ -122,11 +122,12 @@ CREATE TABLE http_execution_log (
 -- Executions that an earlier run of the process left unfinished.
 CREATE INDEX idx_http_execution_log_unfinished ON http_execution_log (started_at) WHERE finished_at IS NULL;
 
--- Orders to execute that wait for their flow. A row is deleted by the transaction that logs its execution.
+-- Orders to execute that wait for their flow or their credential. A row is deleted by the transaction that logs its execution.
 CREATE TABLE suspended_executions (
   tenant_id TEXT NOT NULL,
   service_call_id TEXT NOT NULL,
   execution_id TEXT NOT NULL,
+  -- What it waits for: a flow, or else a credential and a destination, with a space between them, which no flow key has.
   flow_key TEXT NOT NULL,
   suspended_at TEXT NOT NULL,
   -- When orchestration was notified, of one that waits for longer.

@@ -11,10 +11,13 @@ import java.util.Map;
  *
  * @param url The http or https URL, or <code>nats://subject</code>, to notify.
  * @param headers Additional headers of the notification. The value [redacted] keeps the stored value.
+ * @param credential The credential that the notification has: of the namespace; for service calls, of that which
+ * <code>agent.credentials_namespace</code> names.
  */
 public record CallHook(
         String url,
-        Field<Map<String, String>> headers) {
+        Field<Map<String, String>> headers,
+        Field<String> credential) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -25,6 +28,7 @@ public record CallHook(
     public static CallHook of(String url) {
         return new CallHook(
                 url,
+                Field.absent(),
                 Field.absent());
     }
 
@@ -47,7 +51,33 @@ public record CallHook(
     public CallHook headers(Field<Map<String, String>> headers) {
         return new CallHook(
                 url,
-                headers);
+                headers,
+                credential);
+    }
+
+    /**
+     * The credential that the notification has: of the namespace; for service calls, of that which
+     * <code>agent.credentials_namespace</code> names.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CallHook credential(String value) {
+        return credential(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param credential The credential that the notification has: of the namespace; for service calls, of that which
+     * <code>agent.credentials_namespace</code> names.
+     * @return a copy with it
+     */
+    public CallHook credential(Field<String> credential) {
+        return new CallHook(
+                url,
+                headers,
+                credential);
     }
 
     /**
@@ -59,6 +89,7 @@ public record CallHook(
         Map<String, Json> sent = new LinkedHashMap<>();
         sent.put("url", Json.of(url));
         headers.putInto(sent, "headers", each -> Json.object(each, Json::of));
+        credential.putInto(sent, "credential", Json::of);
         return Json.object(sent);
     }
 }

@@ -11,7 +11,8 @@ import java.util.Map;
  *
  * @param url The http or https URL, or <code>nats://subject</code>, to notify.
  * @param headers Additional headers of the notification. The value [redacted] keeps the stored value.
- * @param credential The namespace's credential that the notification has.
+ * @param credential The credential that the notification has: of the namespace; for service calls, of that which
+ * <code>agent.credentials_namespace</code> names.
  */
 public record Hook(
         String url,
@@ -55,7 +56,8 @@ public record Hook(
     }
 
     /**
-     * The namespace's credential that the notification has.
+     * The credential that the notification has: of the namespace; for service calls, of that which
+     * <code>agent.credentials_namespace</code> names.
      *
      * @param value its value
      * @return a copy with it
@@ -67,7 +69,8 @@ public record Hook(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param credential The namespace's credential that the notification has.
+     * @param credential The credential that the notification has: of the namespace; for service calls, of that which
+     * <code>agent.credentials_namespace</code> names.
      * @return a copy with it
      */
     public Hook credential(Field<String> credential) {

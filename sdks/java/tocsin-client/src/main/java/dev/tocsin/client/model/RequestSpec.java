@@ -17,13 +17,17 @@ import java.util.Map;
  * @param retryPolicy When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a
  * service may not tolerate repeated requests. Omitted members get their defaults when the call is
  * submitted.
+ * @param credential The credential that the request has: one of the namespace that
+ * <code>agent.credentials_namespace</code> names, in which the client's key has to have the role
+ * write. It goes to no other origin than the credential's own.
  */
 public record RequestSpec(
         ServiceCallMethod method,
         String url,
         Field<Map<String, String>> headers,
         Field<Json> body,
-        Field<RetryPolicy> retryPolicy) {
+        Field<RetryPolicy> retryPolicy,
+        Field<String> credential) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -36,6 +40,7 @@ public record RequestSpec(
         return new RequestSpec(
                 method,
                 url,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent());
@@ -63,7 +68,8 @@ public record RequestSpec(
                 url,
                 headers,
                 body,
-                retryPolicy);
+                retryPolicy,
+                credential);
     }
 
     /**
@@ -90,7 +96,8 @@ public record RequestSpec(
                 url,
                 headers,
                 body,
-                retryPolicy);
+                retryPolicy,
+                credential);
     }
 
     /**
@@ -119,7 +126,38 @@ public record RequestSpec(
                 url,
                 headers,
                 body,
-                retryPolicy);
+                retryPolicy,
+                credential);
+    }
+
+    /**
+     * The credential that the request has: one of the namespace that
+     * <code>agent.credentials_namespace</code> names, in which the client's key has to have the role
+     * write. It goes to no other origin than the credential's own.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public RequestSpec credential(String value) {
+        return credential(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param credential The credential that the request has: one of the namespace that
+     * <code>agent.credentials_namespace</code> names, in which the client's key has to have the role
+     * write. It goes to no other origin than the credential's own.
+     * @return a copy with it
+     */
+    public RequestSpec credential(Field<String> credential) {
+        return new RequestSpec(
+                method,
+                url,
+                headers,
+                body,
+                retryPolicy,
+                credential);
     }
 
     /**
@@ -134,6 +172,7 @@ public record RequestSpec(
         headers.putInto(sent, "headers", each -> Json.object(each, Json::of));
         body.putInto(sent, "body", value -> value);
         retryPolicy.putInto(sent, "retryPolicy", RetryPolicy::toJson);
+        credential.putInto(sent, "credential", Json::of);
         return Json.object(sent);
     }
 }

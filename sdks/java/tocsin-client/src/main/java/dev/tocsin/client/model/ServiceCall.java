@@ -26,7 +26,8 @@ import org.jspecify.annotations.Nullable;
  * @param finishedAt An RFC 3339 instant with a time zone. Null if absent.
  * @param outcome outcome Null if absent.
  * @param flowKey The flow that limits its attempts. Null if absent.
- * @param waitsFor What a Running call that has not started waits for: flow, a slot or a token of its flow. Null if absent.
+ * @param waitsFor What a Running call that has not started waits for: flow, a slot or a token of its flow; credential,
+ * that its credential can be sent. Null if absent.
  * @param onFailure Who is notified when it has failed. Null if absent.
  * @param onSuccess Who is notified when it has succeeded. Null if absent.
  */

@@ -25,7 +25,8 @@ import org.jspecify.annotations.Nullable;
  * @param finishedAt An RFC 3339 instant with a time zone. Null if absent.
  * @param outcome outcome Null if absent.
  * @param flowKey The flow that limits its attempts. Null if absent.
- * @param waitsFor What a Running call that has not started waits for: flow, a slot or a token of its flow. Null if absent.
+ * @param waitsFor What a Running call that has not started waits for: flow, a slot or a token of its flow; credential,
+ * that its credential can be sent. Null if absent.
  */
 public record ServiceCallSummary(
         String serviceCallId,

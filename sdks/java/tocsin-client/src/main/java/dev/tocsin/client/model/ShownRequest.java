@@ -13,13 +13,15 @@ import org.jspecify.annotations.Nullable;
  * @param headers Headers; secret values are redacted.
  * @param body Any JSON: a string is sent as plain text, any other value as JSON. Null if absent.
  * @param retryPolicy retryPolicy Null if absent.
+ * @param credential The credential that the request has. Null if absent.
  */
 public record ShownRequest(
         ServiceCallMethod method,
         String url,
         Map<String, String> headers,
         @Nullable Json body,
-        @Nullable RetryPolicyAnswer retryPolicy) {
+        @Nullable RetryPolicyAnswer retryPolicy,
+        @Nullable String credential) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -33,6 +35,7 @@ public record ShownRequest(
                 source.read("url", Json::asString),
                 source.read("headers", json -> json.asMap(Json::asString)),
                 source.readOptional("body", value -> value),
-                source.readOptional("retryPolicy", RetryPolicyAnswer::fromJson));
+                source.readOptional("retryPolicy", RetryPolicyAnswer::fromJson),
+                source.readOptional("credential", Json::asString));
     }
 }

@@ -1,0 +1,100 @@
+"""After a rotation: what the agent has is encrypted again under the present key: tenants' signing secrets, and the requests
+and notifications of calls that go on or can be retried, with their orders that wait.
+
+What else has the former key, messages in the outbox and on the broker, is not read again once it was published.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+
+import msgspec
+
+from tocsin.model.hooks import NO_HOOKS, Hooks
+from tocsin.model.sealed import headers_opened, headers_sealed, hooks_opened, hooks_sealed, url_opened, url_sealed
+from tocsin.model.secrets import decode_secrets, encode_secrets
+from tocsin.ports.agent_calls import Resealed
+from tocsin.ports.bus import Envelope
+from tocsin.ports.seals import SealBroken, Seals, opener, sealer
+from tocsin.service_calls.messages import RequestSpec, StartExecution
+from tocsin.service_calls.ports import SealedColumn, SealedText, SealedTexts
+
+#: Texts of one read, each with its request, and the pause behind it.
+_PAGE_ROWS, _PAUSE_S = 100, 0.02
+
+#: Seals or opens one text.
+_Change = Callable[[str], str]
+
+
+class CallResealing:
+    """The port `SealedCalls`."""
+
+    def __init__(self, texts: SealedTexts, seals: Seals) -> None:
+        self._texts, self._seals = texts, seals
+
+    async def reseal(self, former: Collection[str]) -> Resealed:
+        left: Counter[str] = Counter()
+        rewritten = 0
+        for name in former:
+            for place in SealedColumn:
+                after = None
+                while page := await self._texts.page(place, name, after, _PAGE_ROWS):
+                    for text in page:
+                        done = await self._rewrite(text)
+                        rewritten += done
+                        left[name] += not done
+                    after = page[-1].key
+                    await asyncio.sleep(_PAUSE_S)
+        return Resealed(rewritten, left)
+
+    async def _rewrite(self, text: SealedText) -> bool:
+        """Whether the text is stored under the present key, or has none of a former one."""
+        tenant_id = text.key[0]
+        try:
+            fresh = _REWRITTEN[text.place](
+                text.text, opener(self._seals, tenant_id, "tenant"), sealer(self._seals, tenant_id, "tenant")
+            )
+        except (SealBroken, msgspec.MsgspecError):
+            return False
+        # A body may look as if it had some.
+        return fresh == text.text or await self._texts.replace(text, fresh)
+
+
+def _signing(text: str, unseal: _Change, seal: _Change) -> str:
+    return encode_secrets(decode_secrets(text).opened(unseal).opened(seal))
+
+
+def _request(text: str, unseal: _Change, seal: _Change) -> str:
+    return msgspec.json.encode(_spec(msgspec.json.decode(text, type=RequestSpec), unseal, seal)).decode()
+
+
+def _spec(spec: RequestSpec, unseal: _Change, seal: _Change) -> RequestSpec:
+    return msgspec.structs.replace(
+        spec,
+        url=url_sealed(url_opened(spec.url, unseal), seal),
+        headers=headers_sealed(headers_opened(spec.headers, unseal) or {}, seal),
+    )
+
+
+def _hooks(text: str, unseal: _Change, seal: _Change) -> str:
+    hooks = msgspec.structs.asdict(msgspec.json.decode(text, type=Hooks))
+    return msgspec.json.encode(NO_HOOKS.changed(hooks_sealed(hooks_opened(hooks, unseal), seal))).decode()
+
+
+def _order(text: str, unseal: _Change, seal: _Change) -> str:
+    envelope = msgspec.json.decode(text, type=Envelope)
+    order = msgspec.json.decode(envelope.payload, type=StartExecution)
+    fresh = msgspec.structs.replace(order, request_spec=_spec(order.request_spec, unseal, seal))
+    return msgspec.json.encode(
+        msgspec.structs.replace(envelope, payload=msgspec.Raw(msgspec.json.encode(fresh)))
+    ).decode()
+
+
+_REWRITTEN: Mapping[SealedColumn, Callable[[str, _Change, _Change], str]] = {
+    SealedColumn.SIGNING: _signing,
+    SealedColumn.REQUEST: _request,
+    SealedColumn.HOOKS: _hooks,
+    SealedColumn.ORDER: _order,
+}

@@ -1,0 +1,65 @@
+"""What the agent's tables have of encrypted secrets: where they are still needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tocsin.model.sealed_text import SEALED_PREFIX
+from tocsin.service_calls.ports import SealedColumn, SealedText
+from tocsin.stores.service_calls.statements import KEY, Database, Kind, Query, Session
+
+#: The key of each table, and which of its rows may still be used: of calls those that go on, and those that can be retried.
+_ROWS = {
+    SealedColumn.SIGNING: (("tenant_id",), "true"),
+    SealedColumn.REQUEST: (KEY, "(watch_at IS NOT NULL OR failure IS NOT NULL)"),
+    SealedColumn.HOOKS: (KEY, "(watch_at IS NOT NULL OR failure IS NOT NULL)"),
+    SealedColumn.ORDER: ((*KEY, "execution_id"), "true"),
+}
+
+
+def find(place: SealedColumn) -> Query:
+    """Rows behind the key in `:after_0`, `:after_1`, … whose text contains what matches `:mark`."""
+    table, _, column = place.partition(".")
+    key, wanted = _ROWS[place]
+    after = ", ".join(f":after_{number}" for number in range(len(key)))
+    names = ", ".join(key)
+    sql = (
+        f"SELECT {names}, {column} FROM {table} WHERE ({names}) > ({after}) AND {wanted} AND {column} LIKE :mark "
+        f"ORDER BY {names} LIMIT :most"
+    )
+    # As it is stored.
+    return Query(sql, results=(*key, column), kinds={column: Kind()})
+
+
+def put(place: SealedColumn) -> Query:
+    """Replaces the text of one row, unless it has changed."""
+    table, _, column = place.partition(".")
+    key, _ = _ROWS[place]
+    row = " AND ".join(f"{name} = :key_{number}" for number, name in enumerate(key))
+    return Query(f"UPDATE {table} SET {column} = :fresh WHERE {row} AND {column} = :former")
+
+
+STATEMENTS = {place: (find(place), put(place)) for place in SealedColumn}
+
+
+class SqlSealedTexts:
+    """The port SealedTexts."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(self, place: SealedColumn, key_id: str, after: Sequence[str] | None, limit: int) -> list[SealedText]:
+        key, _ = _ROWS[place]
+        values: dict[str, Any] = {f"after_{number}": text for number, text in enumerate(after or [""] * len(key))}
+        query, mark = STATEMENTS[place][0], f"%{SEALED_PREFIX}{key_id}.%"
+        rows = await self._database.read(lambda session: query.fetch(session, mark=mark, most=limit, **values))
+        return [SealedText(place, row[:-1], row[-1]) for row in rows]
+
+    async def replace(self, text: SealedText, fresh: str) -> bool:
+        values = {f"key_{number}": name for number, name in enumerate(text.key)}
+
+        async def work(session: Session) -> int:
+            return await STATEMENTS[text.place][1].count(session, fresh=fresh, former=text.text, **values)
+
+        return bool(await self._database.write(work))
