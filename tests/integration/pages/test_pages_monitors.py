@@ -58,6 +58,9 @@ async def test_behind_a_proxy_with_tls_urls_that_are_shown_begin_with_https(star
     host = {"host": "tocsin.example"}
     put = await browser.client.post("/api/v1/monitors/put", json={**NAME, "every": "1h"}, headers=host)
     assert put.json()["pingUrl"].startswith("https://tocsin.example/ping/")
+    await browser.create("t", callbackUrl="https://hook.example/")
+    form = await browser.get("/timers/new?namespace=default&like=t", headers=host)
+    assert "https://tocsin.example/api/v1/timers/create" in form.text
     own = await browser.client.post("/api/v1/monitors/rotate", json=NAME)
     assert own.json()["pingUrl"].startswith("http://127.0.0.1:")
 
