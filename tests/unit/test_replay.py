@@ -247,6 +247,20 @@ def test_replayed_run_is_recorded_apart_from_the_one_before() -> None:
     assert generations == sorted(generations, reverse=True)
 
 
+def test_a_replay_follows_a_failure_until_the_timer_has_succeeded() -> None:
+    for durable in (True, False):
+        bench = Bench()
+        failed(bench, durable=durable)
+        for after_a_failure in (True, False):
+            replay(bench, Changes(execute_at=50))
+            bench.commit(bench.assemble())
+            assert bench.answers[-1].timer.failed_before is after_a_failure
+            bench.fire()
+            bench.finish()
+            if durable:
+                bench.commit(bench.assemble(exact_after=0))
+
+
 def test_update_of_a_replayed_timer_begins_a_firing_of_its_own() -> None:
     bench = Bench()
     failed(bench, durable=True)

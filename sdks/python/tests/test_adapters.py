@@ -14,7 +14,7 @@ from django.test import Client as DjangoClient
 from django.urls import path
 from fastapi import FastAPI
 from starlette.applications import Starlette
-from starlette.routing import Mount
+from starlette.routing import Mount, Route
 
 from tocsin_client.receiver import Receiver, retry
 from tocsin_client.testing import firing, sign
@@ -35,19 +35,21 @@ async def async_handler(given):
 
 
 def fastapi(handle):
-    app = FastAPI()
-    app.mount("/hook", RECEIVER.asgi(handle))
-    return poster(app)
+    return poster(FastAPI(routes=[Route("/hook", RECEIVER.asgi(handle), methods=["POST"])]))
 
 
 def starlette(handle):
-    return poster(Starlette(routes=[Mount("/hook", app=RECEIVER.asgi(handle))]))
+    return poster(Starlette(routes=[Route("/hook", RECEIVER.asgi(handle), methods=["POST"])]))
 
 
-def poster(app):
+def mounted(handle):
+    return poster(Starlette(routes=[Mount("/hook", app=RECEIVER.asgi(handle))]), "/hook/")
+
+
+def poster(app, path="/hook"):
     async def send(request):
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://tests") as client:
-            return await client.post("/hook/", content=request.body, headers=request.headers)
+            return await client.post(path, content=request.body, headers=request.headers)
 
     def post(request):
         response = asyncio.run(send(request))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Iterator, Mapping
 from types import TracebackType
@@ -136,6 +137,11 @@ class Client:
             kind = "connection to" if isinstance(error, httpx.ConnectTimeout) else "response from"
             raise Unreachable(f"no {kind} {self.server} in time; check --server or TOCSIN_URL") from error
         except httpx.TransportError as error:
+            if (untrusted := _untrusted(error)) is not None:
+                raise Unreachable(
+                    f"the certificate of {self.server} is refused: {untrusted.verify_message}; if an authority of your own "
+                    "has issued it, name the file of its certificate in the variable SSL_CERT_FILE"
+                ) from error
             raise Unreachable(
                 f"can't reach {self.server}: {error}; start a server with `tocsin serve`, "
                 "or give another with --server or TOCSIN_URL"
@@ -164,6 +170,13 @@ class Client:
         if status == 401:
             detail += "; give a key with --key or TOCSIN_KEY; `tocsin keys create` creates one"
         return ServerRefused(status, str(problem["error"]), detail, errors)
+
+
+def _untrusted(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    """What was wrong with the server's certificate, if that is what the error comes from."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _pause_s(retry_after: str | None) -> float:

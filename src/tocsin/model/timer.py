@@ -107,9 +107,10 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     requests identify themselves with; empty: nothing. `schedule` is None on timers that fire once; on a schedule's row,
     `execute_at` is the instant of the occurrence. `hooks` are notified of its end. On a notification, which is a timer, too,
     `notifies` is what it reports about the timer or schedule whose namespace and id it has. `failed_before`: it had failed,
-    and was replayed. `replay` is set while the firing is one that had ended and was replayed: the name that the replay's
-    write would have given to a new one. `reduced`: the timer has finished, and only what its idempotency keys need is kept of
-    it. `debounced` is set on the timers of debounced creates, `monitor` on the rows of monitors, which call nobody.
+    and was replayed, and has not succeeded since. `replay` is set while the firing is one that had ended and was replayed:
+    the name that the replay's write would have given to a new one. `reduced`: the timer has finished, and only what its
+    idempotency keys need is kept of it. `debounced` is set on the timers of debounced creates, `monitor` on the rows of
+    monitors, which call nobody.
     """
 
     namespace: str

@@ -128,9 +128,10 @@ def _missing(settings: Settings, missing: list[str]) -> str:
     where = "add it to secrets.key_file"
     if beside is not None:
         where = f"restore {beside}, or name its copy as secrets.key_file"
+    forget = " and ".join(f"tocsin keys secrets --forget {each}" for each in missing)
     return (
-        f"SECRETS_KEY_MISSING: secrets in the store are encrypted with key {', '.join(missing)}, which this node does not "
-        f"have; {where}. If it is lost for good, so are these secrets; then run: tocsin keys secrets --forget {missing[0]}"
+        f"SECRETS_KEY_MISSING: secrets in the store are encrypted with {' and '.join(f'key {each}' for each in missing)}, "
+        f"which this node does not have; {where}. What is lost for good takes these secrets with it; then run: {forget}"
     )
 
 

@@ -104,7 +104,9 @@ class Settings:
         None,
         "URL at which receivers reach this service, such as `https://timers.example.com`; the same on all nodes. It is the "
         "issuer of the JWTs that credentials of type `jwt` send, and receivers find their keys at its path "
-        "`/.well-known/jwks.json`. Unset: there are no such credentials.",
+        "`/.well-known/jwks.json`. Ping URLs of monitors begin with it, too. Unset: there are no such credentials, and ping "
+        "URLs have the host at which they were asked for, with `https` if `ui.origins` has it so or the proxy sends "
+        "`X-Forwarded-Proto: https`.",
         rule=api_url,
     )
     data_dir: Path = setting(

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import re
 import socket
+import ssl
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import msgspec
 import pytest
+import trustme
 
 from tests.integration.cli.conftest import answer, problem
 from tests.support.cases import each
@@ -184,6 +188,25 @@ class TestFailures:
             ran = tocsin("timers", "get", "a", "--server", f"http://127.0.0.1:{taken.getsockname()[1]}")
         assert ran.code == 3
         assert "start a server with `tocsin serve`" in ran.err
+
+    def test_a_certificate_that_is_not_trusted_is_named_as_the_reason(self, tocsin, tmp_path, monkeypatch):
+        authority = trustme.CA()
+        trusted = tmp_path / "ca.pem"
+        authority.cert_pem.write_to_path(trusted)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert("127.0.0.1").configure_cert(context)
+        with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+            # Each connection's handshake is made by the thread that serves it.
+            server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            url = f"https://127.0.0.1:{server.server_port}"
+            ran = tocsin("timers", "get", "a", "--server", url)
+            assert ran.code == 3
+            assert f"the certificate of {url} is refused" in ran.err and "SSL_CERT_FILE" in ran.err
+            assert "tocsin serve" not in ran.err
+            monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+            assert "check that it is a Tocsin server" in tocsin("timers", "get", "a", "--server", url).err
+            server.shutdown()
 
 
 class TestOthers:

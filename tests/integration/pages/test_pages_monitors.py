@@ -6,7 +6,7 @@ import re
 
 import httpx
 
-from tests.integration.pages.conftest import Node
+from tests.integration.pages.conftest import Node, Start
 
 FIELDS = {
     "namespace": "default",
@@ -50,6 +50,19 @@ async def test_a_form_creates_a_monitor_shows_its_url_once_and_the_job_reports(n
     assert "New ping URL" in rotated.text
     async with httpx.AsyncClient() as job:
         assert (await job.post(url)).status_code == 404
+
+
+async def test_behind_a_proxy_with_tls_urls_that_are_shown_begin_with_https(start: Start) -> None:
+    node = await start(ui_origins=["https://tocsin.example"], insecure=True)
+    browser = node.browser()
+    host = {"host": "tocsin.example"}
+    put = await browser.client.post("/api/v1/monitors/put", json={**NAME, "every": "1h"}, headers=host)
+    assert put.json()["pingUrl"].startswith("https://tocsin.example/ping/")
+    await browser.create("t", callbackUrl="https://hook.example/")
+    form = await browser.get("/timers/new?namespace=default&like=t", headers=host)
+    assert "https://tocsin.example/api/v1/timers/create" in form.text
+    own = await browser.client.post("/api/v1/monitors/rotate", json=NAME)
+    assert own.json()["pingUrl"].startswith("http://127.0.0.1:")
 
 
 async def test_an_edit_keeps_what_the_form_does_not_show_and_the_latest_version_wins(node: Node) -> None:

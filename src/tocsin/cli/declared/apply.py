@@ -145,7 +145,8 @@ def _conclude(outcome: Outcome, changes: int) -> None:
     if outcome.stopped_by is not None:
         raise type(outcome.stopped_by)("\n".join([*lines, str(outcome.stopped_by), again]))
     if lines:
-        raise Refused("\n".join([f"{len(outcome.refused):,} changes were refused. {again}", *lines]))
+        refused = "1 change was" if len(outcome.refused) == 1 else f"{len(outcome.refused):,} changes were"
+        raise Refused("\n".join([f"{refused} refused. {again}", *lines]))
 
 
 def pull(

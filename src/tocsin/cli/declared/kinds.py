@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import UNSET
 
 from tocsin.cli.client import Client, ServerRefused
+from tocsin.cli.command import Refused
 from tocsin.cli.declared.document import (
     RULES,
     DeclaredCalendar,
@@ -42,7 +43,7 @@ from tocsin.cli.declared.kind import (
 )
 from tocsin.model.access import EVERY
 from tocsin.model.credential import LIFETIME_US_DEFAULT
-from tocsin.model.credential_type import ClientAuth
+from tocsin.model.credential_type import SECRET_OF, ClientAuth
 from tocsin.model.errors import FieldError
 from tocsin.model.hooks import NO_HOOKS
 from tocsin.model.instants import format_duration
@@ -234,7 +235,21 @@ class Credentials(Kind):
         assert change.entry is not None
         marked = {} if managed_by is None else {"managedBy": managed_by}
         expected = {"expectedVersion": change.expected_version}
-        client.post("/credentials/put", self._request(change.entry) | marked | expected)
+        try:
+            client.post("/credentials/put", self._request(change.entry) | marked | expected)
+        except ServerRefused as refusal:
+            sent, field = change.entry.sent, SECRET_OF.get(change.entry.sent.type)
+            if field not in dict(refusal.errors) or secret_from(sent):
+                raise
+            # The file has no such field: it names a variable.
+            mend = (
+                "name the variable that has it in secretFrom"
+                if sent.secret_from is UNSET
+                else f"set {sent.secret_from}"
+            )
+            raise Refused(
+                f"{refusal}\n  The environment has no secret for it: {mend}, and run apply again."
+            ) from refusal
 
     def _request(self, entry: Entry) -> dict[str, Any]:
         fields = {name: value for name, value in entry.fields.items() if name != "secretFrom"}

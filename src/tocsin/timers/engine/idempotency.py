@@ -87,8 +87,10 @@ def replay(op: WriteOp, former: Row | None, now_us: int, name: str) -> Row | Toc
         return error
     if op.changes.execute_at is UNSET:
         timer.execute_at = now_us
-    # A replay of what has been replayed and canceled follows a failure all the same.
-    timer.failed_before = timer.failed_before or former.timer.status in FAILED
+    # A replay of what has been replayed and canceled follows a failure all the same, one of what has succeeded does not.
+    timer.failed_before = former.timer.status in FAILED or (
+        timer.failed_before and former.timer.status is not Status.COMPLETED
+    )
     timer.status, timer.executed_at, timer.last_error, timer.attempt_log = Status.PENDING, None, None, ()
     timer.attempts, timer.first_attempt_at, timer.replay = 0, None, name
     return Row((timer.execute_at, op.uuid), op.generation, timer, 0)

@@ -124,7 +124,7 @@ class Api:
         self._new_id = CountedUuid7(parts.clock.now_us)
         self._encode = msgspec.json.Encoder().encode
         service, parser, audit = parts.service, RequestParser(parts.rules), parts.audit
-        monitors = MonitorRequests(Monitors(service), parser, audit, parts.base_url)
+        monitors = MonitorRequests(Monitors(service), parser, audit, parts.base_url, parts.hosts)
         #: What takes the pings of jobs.
         self.pings = PingHandlers(monitors, parts.auth_failures)
         families: list[object] = [

@@ -94,6 +94,10 @@ class Hosts:
         """Whether clients reach this host over https, through a proxy that terminates TLS."""
         return (host or "").lower() in self._secure
 
+    def url(self, host: str | None) -> str:
+        """The URL of this server as the client knows it that sent this Host header."""
+        return f"{'https' if self.secure(host) else 'http'}://{host or 'localhost'}"
+
 
 def _name(host: str | None) -> str | None:
     """The name or address in a Host header, without brackets and port."""

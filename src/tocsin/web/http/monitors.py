@@ -34,6 +34,7 @@ from tocsin.web.http import monitor_wire as wire
 from tocsin.web.http.access import listed_in
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.convert import LIST_ROWS_DEFAULT, RequestParser, set_hooks
+from tocsin.web.http.hosts import Hosts
 from tocsin.web.http.instants import format_instant, optional_instant, read
 
 #: Where pings are sent, behind the address of the API.
@@ -42,11 +43,13 @@ PING_PATH = "/ping/"
 
 class MonitorRequests:
     """Every method raises InvalidInput with all bad fields of the request, and the errors of `Monitors`. `base_url`: where
-    clients reach the API; None: where the request came to."""
+    clients reach the API; None: where the request came to, as `hosts` knows it."""
 
-    def __init__(self, monitors: Monitors, parser: RequestParser, audit: AuditLog, base_url: str | None) -> None:
+    def __init__(
+        self, monitors: Monitors, parser: RequestParser, audit: AuditLog, base_url: str | None, hosts: Hosts
+    ) -> None:
         self.monitors = monitors
-        self._parser, self._audit, self._base_url = parser, audit, base_url
+        self._parser, self._audit, self._base_url, self._hosts = parser, audit, base_url, hosts
 
     async def put(self, sent: wire.PutMonitor, now_us: int, actor: Actor) -> MonitorView:
         """Creates the monitor, or replaces its definition."""
@@ -116,12 +119,12 @@ class MonitorRequests:
         return *self.name(sent), limit, _or_none(sent.cursor)
 
     def ping_url(self, token: str, headers: Mapping[bytes, bytes]) -> str:
-        """The URL of a token. Where a proxy ends TLS, its header counts."""
+        """The URL of a token. https where a proxy's header or `ui.origins` has it so."""
         base = self._base_url
         if base is None:
-            secure = headers.get(b"x-forwarded-proto", b"").startswith(b"https")
-            host = headers.get(b"host", b"localhost").decode("latin-1")
-            base = f"{'https' if secure else 'http'}://{host}"
+            base = self._hosts.url(headers.get(b"host", b"").decode("latin-1"))
+            if headers.get(b"x-forwarded-proto", b"").startswith(b"https"):
+                base = f"https://{base.partition('://')[2]}"
         return f"{base.rstrip('/')}{PING_PATH}{token}"
 
     async def _record(self, action: AuditAction, actor: Actor, sent: wire.MonitorName | wire.PutMonitor) -> None:

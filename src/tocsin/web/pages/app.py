@@ -168,6 +168,7 @@ class Ui:
             now_us=self._clock.now_us(),
             correlation_id=request.scope.get("state", {}).get("correlation_id", ""),
             renew=lambda: self._sessions.current(cookie),
+            server=self._hosts.url(request.headers.get("host")),
             address=self._address(request),
             export=self._export,
         )

@@ -131,7 +131,7 @@ def compose(
     welcome = Welcome(site, own_url=own_url, now_us=clock.now_us)
     timers, timer, schedule, call = TimerList(site), TimerDetail(site), ScheduleDetail(site), CallDetail(site)
     calls = CallList(site)
-    monitors = MonitorRequests(Monitors(service), site.parser, site.audit, parts.base_url)
+    monitors = MonitorRequests(Monitors(service), site.parser, site.audit, parts.base_url, parts.hosts)
     monitor_pages = MonitorPages(site, monitors)
     inbox_pages = [] if parts.inbox is None else [InboxPage(site, parts.inbox)]
     families = (

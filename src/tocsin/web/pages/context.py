@@ -76,6 +76,7 @@ class RequestContext:
         now_us: int,
         correlation_id: str,
         renew: Callable[[], Principal | None],
+        server: str,
         address: str = "",
         export: AuditExport | None = None,
     ) -> None:
@@ -84,6 +85,8 @@ class RequestContext:
         self.cookie = cookie
         #: The cookie's principal at the time of the call, for responses that stay open.
         self.renew = renew
+        #: The URL of this server as the browser knows it, without a path.
+        self.server = server
         #: The client's address; empty if unknown.
         self.address = address
         self._export = export

@@ -143,9 +143,8 @@ class Editing(Part, Generic[R]):
         elif not form.url:
             shown["note"] = "Enter the URL to send to."
         if found.body is not None and not unchanged:
-            server = str(context.request.base_url).rstrip("/")
             path, shown["command"] = self.commands(context, form, found.body, new=view is None)
-            shown["curl"] = curl(f"{server}/api/v1/{path}", found.body, key=self._site.keys.required)
+            shown["curl"] = curl(f"{context.server}/api/v1/{path}", found.body, key=self._site.keys.required)
         return {"shown": shown, **found.more}
 
     async def form(
@@ -269,8 +268,7 @@ class CallbackEditing(Editing[F], Generic[F, V]):
         return self.done(form, "updated") if past is None else await self.form(context, form, view=view, past=past)
 
     def commands(self, context: RequestContext, form: F, body: Body, *, new: bool) -> tuple[str, str]:
-        server = str(context.request.base_url).rstrip("/")
-        return f"{self.kind}s/{'create' if new else 'update'}", self.command(server, body)
+        return f"{self.kind}s/{'create' if new else 'update'}", self.command(context.server, body)
 
     def done(self, form: F, notice: str) -> Response:
         """Leads to the page of what is stored now, with a notice."""

@@ -16,10 +16,20 @@ AsgiApp: TypeAlias = Callable[
 ]
 
 
-def asgi_app(receiver: Receiver, handler: Handler | AsyncHandler) -> AsgiApp:
-    """The application. A handler that is not asynchronous runs in a thread."""
+class _Application:
+    """The application. A handler that is not asynchronous runs in a thread.
 
-    async def app(
+    An object and not a function: Starlette's `Route` takes a function for a handler of its own requests, and anything else
+    for an application, which so has exactly the path of the route. What is mounted instead has a slash behind its path, and
+    a callback without it gets a redirect, which is not followed.
+    """
+
+    def __init__(self, receiver: Receiver, handler: Handler | AsyncHandler) -> None:
+        self._receiver = receiver
+        self._handler = handler
+
+    async def __call__(
+        self,
         scope: MutableMapping[str, Any],
         receive: Callable[[], Awaitable[_Message]],
         send: Callable[[_Message], Awaitable[None]],
@@ -36,9 +46,12 @@ def asgi_app(receiver: Receiver, handler: Handler | AsyncHandler) -> AsgiApp:
             if len(body) <= BODY_BYTES_MAX:  # what is longer is refused, and need not be kept
                 body += message.get("body", b"")
             more = message.get("more_body", False)
-        await _respond(await receiver.handle_async(headers, bytes(body), handler), send)
+        await _respond(await self._receiver.handle_async(headers, bytes(body), self._handler), send)
 
-    return app
+
+def asgi_app(receiver: Receiver, handler: Handler | AsyncHandler) -> AsgiApp:
+    """The application that calls the handler."""
+    return _Application(receiver, handler)
 
 
 async def _respond(answer: Answer, send: Callable[[_Message], Awaitable[None]]) -> None:

@@ -127,7 +127,7 @@ class Receiver:
         return [secrets] if isinstance(secrets, str) and secrets else secrets
 
     def asgi(self, handler: Handler | AsyncHandler) -> AsgiApp:
-        """An ASGI application: mount it in Starlette or FastAPI, or serve it alone."""
+        """An ASGI application: the endpoint of a `Route` in Starlette or FastAPI, or served alone."""
         from tocsin_client.receiver._asgi import asgi_app
 
         return asgi_app(self, handler)

@@ -107,8 +107,7 @@ class SingleSignOn(Part):
 
     def _address(self, context: RequestContext, path: str) -> str:
         """The URL of a page of this server as the browser knows it. The host has been checked."""
-        host = context.request.headers.get("host", "")
-        return f"{'https' if self._hosts.secure(host) else 'http'}://{host}{path}"
+        return context.server + path
 
 
 def within(path: str) -> str:

@@ -93,8 +93,7 @@ class CallSubmission(CallPart, Editing[CallForm]):
         return found
 
     def commands(self, context: RequestContext, form: CallForm, body: Body, *, new: bool) -> tuple[str, str]:
-        server = str(context.request.base_url).rstrip("/")
-        return f"tenants/{form.tenant}/service-calls", command(server, form.tenant, body, form)
+        return f"tenants/{form.tenant}/service-calls", command(context.server, form.tenant, body, form)
 
     async def values(self, context: RequestContext, form: CallForm, existing: None) -> dict[str, Any]:
         known = self._site.tenants.known(context)
