@@ -84,9 +84,11 @@ class Traffic:
         return status, answer
 
     async def _sure(self, path: str, body: Any) -> Any:
-        """The answer to what is set up once. Raises AssertionError if it is refused."""
+        """The answer to what is done once; again where nothing was done yet. Raises AssertionError if it is refused."""
         client = self._client()
-        status, answer = await client.post(path, body)
+        while (answered := await client.post(path, body))[0] == 503:  # noqa: ASYNC110 -- nodes announce nothing
+            await asyncio.sleep(0.5)
+        status, answer = answered
         assert status in (200, 201, 202), (path, status, answer)
         return answer
 
@@ -341,13 +343,15 @@ class Traffic:
         await self._sure("/api/v1/monitors/pause", {"namespace": MAIN, "id": name})
 
     async def _ping(self, job: httpx.AsyncClient, path: str, name: str) -> None:
+        sent = now_us()
         try:
             answer = await job.post(path)
         except httpx.HTTPError as error:
             self.ledger.counted[f"unanswered: {type(error).__name__}"] += 1
             return
         if answer.status_code == 200:
-            self._pings[name] = now_us()
+            # It counts from when it arrived, which may have been long before the answer.
+            self._pings[name] = sent
         else:
             self.ledger.counted[f"refused: ping {answer.status_code}"] += 1
 
