@@ -30,13 +30,13 @@ _SAMPLES_LEAST = 20
 _TURNOVERS, _RETENTION_LEAST_S = 8, 60
 #: A process of its own: one that is forked from a prepared one shares memory with that, and is measured with it.
 _PROGRAM = (str(Path(sys.executable).with_name("tocsin")),)
-_ENV = {"TOCSIN_EGRESS_ALLOW_PRIVATE": "true", "TOCSIN_PURGE_INTERVAL": "10s"}
+ENV = {"TOCSIN_EGRESS_ALLOW_PRIVATE": "true", "TOCSIN_PURGE_INTERVAL": "10s"}
 _SECRETS_KEY = "5f" * 32
 
 
 def _server(folder: Path, name: str, store: str | None, retention_s: int) -> ServerProcess:
     kept = f"{retention_s}s"
-    env = _ENV | {
+    env = ENV | {
         "TOCSIN_FAILURE_RETENTION": kept, "TOCSIN_AGENT_RETENTION": kept, "TOCSIN_AGENT_OUTBOX_RETENTION": kept,
         "TOCSIN_HISTORY_RETENTION": kept, "TOCSIN_AUDIT_RETENTION": kept,
     }  # fmt: skip

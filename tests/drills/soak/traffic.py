@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import itertools
 import json
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,7 +29,7 @@ _BATCH_TIMERS = 10
 _FLOW_KEYS = 50
 #: Debounced ids are taken in turn.
 _DEBOUNCED_IDS = 20
-_PING_S = 4.0
+_PING_S, _PINGS_KEPT = 4.0, 20
 #: A monitor is late so long after the last ping of its job.
 _MONITOR_LATE_S = 15
 #: A job that lapses does not ping for so long, and then pings for so long.
@@ -62,7 +64,8 @@ class Traffic:
         #: What has been reported as failed, and was not replayed since; whatever of it is called later succeeds.
         self._failed: set[str] = set()
         self._repaired: set[str] = set()
-        self._pings: dict[str, int] = {}
+        #: Of each monitor the latest pings: when each was sent, and when it was acknowledged.
+        self._pings: dict[str, deque[tuple[int, int]]] = defaultdict(partial(deque, maxlen=_PINGS_KEPT))
         self._clients: list[AnyNode] = []
 
     # ------------------------------------------------------------------ requests
@@ -330,7 +333,6 @@ class Traffic:
                 lapses = number < LAPSING and loop.time() >= began + _HEALTHY_S
                 if lapses:
                     self.ledger.notices[late] = now_us() + 25_000_000
-                    self._pings.pop(name, None)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_LAPSE_S if lapses else _PING_S):
                         await self._stopping.wait()
@@ -350,8 +352,7 @@ class Traffic:
             self.ledger.counted[f"unanswered: {type(error).__name__}"] += 1
             return
         if answer.status_code == 200:
-            # It counts from when it arrived, which may have been long before the answer.
-            self._pings[name] = sent
+            self._pings[name].append((sent, now_us()))
         else:
             self.ledger.counted[f"refused: ping {answer.status_code}"] += 1
 
@@ -423,7 +424,11 @@ class Traffic:
             fired_at=parse_instant(body["firedAt"]), arrived=arrived,
             punctual=kind in "pm" or (kind == "b" and body["namespace"] == MAIN),
         )  # fmt: skip
-        return (500, b"") if kind == "x" and not is_replayed else (200, b"")
+        if kind == "x" and not is_replayed:
+            return 500, b""
+        # A job may have found the failure before its notification came, and has replayed it then.
+        self._failed.discard(name)
+        return 200, b""
 
     def _noticed(self, body: dict[str, Any], arrived: int) -> tuple[int, bytes]:
         kind = body["type"]
@@ -434,8 +439,12 @@ class Traffic:
         if kind == "timer.failed" and known is not None:
             self._failed.add(name)
             self._repaired.add(name)
-        if kind == "monitor.late" and (last := self._pings.get(str(of.get("id")), 0)):
-            since_s = (parse_instant(body["timestamp"]) - last) / 1e6
-            if since_s < _MONITOR_LATE_S:
-                self.ledger.violated(f"{name} was reported as late {since_s:.1f} s after a ping was acknowledged")
+        if kind == "monitor.late":
+            self._check_late(str(of["id"]), parse_instant(body["timestamp"]))
         return 200, b""
+
+    def _check_late(self, name: str, at: int) -> None:
+        """A ping counts from when it arrived, which is not before it was sent, if it was acknowledged by then."""
+        sent = max((sent for sent, acknowledged in self._pings[name] if acknowledged < at), default=0)
+        if (since_s := (at - sent) / 1e6) < _MONITOR_LATE_S:
+            self.ledger.violated(f"{name} was reported as late {since_s:.1f} s after a ping that was acknowledged")
