@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.drills.soak.__main__ import ENV
 from tests.drills.soak.samples import Sampler
 from tests.drills.soak.traffic import Plan, Traffic
@@ -16,6 +18,7 @@ ALL_OF_IT = (
 )  # fmt: skip
 
 
+@pytest.mark.timeout(240)
 async def test_what_the_soak_does_is_done_and_accounted_for(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data", env=ENV)
     async with ended(server):
