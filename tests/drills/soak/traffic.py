@@ -416,7 +416,7 @@ class Traffic:
             instant = parse_instant(body["executeAt"])
             self.ledger.occurred(name, instant=instant, firing=firing, attempt=attempt, arrived=arrived)
             return 200, b""
-        # A replay continues a firing under its name, and counts its attempts anew.
+        # A replay continues a firing under its name, and its count of attempts starts over.
         is_replayed = name in self._repaired
         # Timers of a flow and of a batch wait for more than their instant, and so do those that clients put off.
         self.ledger.fired(
