@@ -358,7 +358,7 @@ mutants: $(VENV)/.dev ## break the rules one by one and show which seed or test 
 
 ##@ Prove deployments
 
-.PHONY: image test-image drill drill-upgrade drill-replay drill-debounce drill-inbox drill-transfer
+.PHONY: image test-image drill drill-upgrade drill-replay drill-debounce drill-inbox drill-transfer soak
 ENGINE ?= $(firstword $(notdir $(shell command -v docker podman)))
 # The codec is optional. Without cargo the image has the one that is in dist, if it is for its platform, or none.
 CODEC := $(if $(shell command -v cargo),native)
@@ -387,6 +387,11 @@ drill-inbox: $(VENV)/.dev ## take 20,000 orders in eight processes that are kill
 
 drill-transfer: $(VENV)/.dev ## move a million timers to another store under traffic, killed twice
 	@$(BIN)/python -m tests.drills.transfer $(ARGS)
+
+soak: STORE := sqlite
+soak: MINUTES := 75
+soak: $(VENV)/.dev ## run everything for 75 minutes, and see what grows: make soak STORE=postgresql MINUTES=20
+	@$(BIN)/python -m tests.drills.soak --store $(STORE) --minutes $(MINUTES) $(ARGS)
 
 ##@ Measure
 

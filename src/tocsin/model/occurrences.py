@@ -242,9 +242,9 @@ def _every_day(expression: str) -> str:
     return f"{minute} {hour} * * *"
 
 
-@lru_cache(_RECURRENCES_MAX)
 def recurrence_of(cron: str | None, time_zone: str, every_us: int | None, anchor: int) -> Recurrence:
     """The instants of a rule without jitter, beginning and end; intervals count from the anchor."""
+    # Only expressions are remembered: an interval takes no work, and those of monitors have another anchor with each ping.
     if cron is not None:
         return _cron(cron, time_zone)
     assert every_us is not None

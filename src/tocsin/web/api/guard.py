@@ -129,6 +129,9 @@ class GuardedProtocol(HttpToolsProtocol):
         self._deferred = None
         self._clients.leave(self)
         super().connection_lost(exc)
+        # The last request refers to this connection. Each would keep the other, and what was read and answered, in memory
+        # until garbage is collected.
+        self._request = self.cycle = None  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
         """Parses the data as far as the connection's state allows."""
