@@ -35,7 +35,8 @@ def cli_page() -> str:
     parts = [
         GENERATED,
         "# Commands\n",
-        "Exit codes: 0 success, 1 the server or the store rejected the command, 2 usage error, 3 no answer from the server. "
+        "Exit codes: 0 success, 1 the server or the store rejected the command, 2 usage error, 3 no answer from the server; "
+        "[all of them](errors.md#exit-codes). "
         "Results go to standard output, everything else to standard error; `--json` prints JSON for programs.\n",
     ]
     for path, command in _commands(root, "tocsin"):

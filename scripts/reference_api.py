@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from scripts.openapi.codes import CODES, FAILURES, kind_of_code
+from scripts.openapi.codes import CODES, EXIT_CODES, FAILURES, SUSPENSIONS, kind_of_code
 from scripts.openapi.document import describe
 
 Json = dict[str, Any]
@@ -43,9 +43,10 @@ Every error of the API is `application/problem+json` (RFC 9457):
 {example}
 ```
 
-`error` is a stable code, `errors` names each invalid field, and `correlationId` identifies the request in the server's log.
-A later release may add codes: handle an unknown code by its status. **In short**: correct the request after a 4xx other than
-408 and 429; retry the same request after 408, 429 and 503, after the seconds in `Retry-After`; report 500.
+`error` is a stable code, and `type` the address of its row below. `errors` names each invalid field, and `correlationId`
+identifies the request in the server's log. A later release may add codes: handle an unknown code by its status. **In short**:
+correct the request after a 4xx other than 408 and 429; retry the same request after 408, 429 and 503, after the seconds in
+`Retry-After`; report 500.
 
 ## Codes
 """
@@ -57,9 +58,30 @@ _FAILURES_INTRO = """
 service call is one of them. *Retried*: the timer's retry policy retries the attempt; [a service
 call](../explanation/service-agent.md) is retried only by its own policy.
 
+Requests that the server's own machine could not send are no attempts and have [codes of their
+own](callbacks.md#what-is-no-attempt).
+
 | code | retried | cause | remedy |
-| --- | --- | --- | --- |
-"""
+| --- | --- | --- | --- |"""
+
+_SUSPENSIONS_INTRO = """
+## Suspended timers
+
+A pending timer that is due and can't be called may be suspended; `suspended` begins with the reason. No attempt is counted,
+and it fires when the cause is gone, except for `bad_record`.
+
+| reason | cause | remedy |
+| --- | --- | --- |"""
+
+_EXITS_INTRO = """
+## Exit codes
+
+With which code a command ends. `tocsin exec` ends with that of the command that it runs: 127 if there is no such command, 126
+if it can't be run. A server that does not start names the setting or the file: with `SECRETS_KEY_MISSING`, the id of a key of
+[encrypted secrets](../how-to/encrypt-secrets.md) that it has to be given.
+
+| code | cause | remedy |
+| --- | --- | --- |"""
 
 #: Statuses that every operation with a key and a body can return; operations list only their own.
 _EVERYWHERE = ("401", "403", "408", "413", "415", "431", "500")
@@ -103,10 +125,14 @@ def errors_page(generated: str) -> str:
         for code, row in CODES.items()
     ]
     failures = [
-        f"| `{kind}` | {'yes' if row.repeated else 'no'} | {row.when} | {row.remedy} |"
+        f'| <a id="{kind.replace("<", "").replace(">", "")}"></a>`{kind}` | {"yes" if row.repeated else "no"} '
+        f"| {row.when} | {row.remedy} |"
         for kind, row in FAILURES.items()
     ]
-    return "\n".join(lines) + "\n" + _FAILURES_INTRO + "\n".join(failures) + "\n"
+    exits = [f"| {number} | {when} | {remedy} |" for number, when, remedy in EXIT_CODES]
+    suspensions = [f"| `{reason}` | {when} | {remedy} |" for reason, (when, remedy) in SUSPENSIONS.items()]
+    parts = [*lines, _FAILURES_INTRO, *failures, _SUSPENSIONS_INTRO, *suspensions, _EXITS_INTRO, *exits]
+    return "\n".join(parts) + "\n"
 
 
 def _operation(title: str, operation: Json, schemas: Json) -> list[str]:

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import signal
 from functools import cache
 from typing import NamedTuple
 
+from tocsin.cli.command import EXIT_CHANGES, EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_UNREACHABLE, EXIT_USAGE
 from tocsin.model.errors import NotFound, TocsinError
+from tocsin.server.running import EXIT_FATAL
+from tocsin.server.workers import EXIT_FORCED, EXIT_MOVED
 from tocsin.web.http.errors import ProblemKind, problem_kind_of_class
 
 
@@ -392,6 +396,11 @@ FAILURES: dict[str, AttemptFailure] = {
         "To complete the timer, respond 2xx with any other body; to reschedule it, send an RFC 3339 instant with a "
         "time zone.",
     ),
+    "NO_RESULT": AttemptFailure(
+        True,
+        "The timer was sent in a batch, and the response, 2xx, has no readable result for it, or is too long.",
+        "Answer with one result for each item, under its `webhookId`, as the receivers of the client libraries do.",
+    ),
     "TIMEOUT": AttemptFailure(
         True,
         "No connection or no complete response within the timeout.",
@@ -479,6 +488,84 @@ FAILURES: dict[str, AttemptFailure] = {
         "Find out whether the request took effect before submitting it again.",
     ),
 }
+
+#: Why a timer is suspended, as its `suspended` begins: cause and remedy.
+SUSPENSIONS: dict[str, tuple[str, str]] = {
+    "egress": (
+        "This server does not call its address.",
+        "Allow the address with `egress.allow` and restart the node, or give the timer another URL.",
+    ),
+    "secret": (
+        "One of its secrets, or one that signs it, can't be decrypted.",
+        "Add the key to `secrets.key_file` and restart the node, or send the secret again.",
+    ),
+    "credential:": (
+        "Its credential has no token yet, does not exist, or may not go to its URL.",
+        "Test it with `tocsin credentials test`, and put it again.",
+    ),
+    "namespace:": (
+        "Its namespace is paused, or has more due timers than fit into memory.",
+        "Resume the namespace; otherwise no action is needed.",
+    ),
+    "destination:": (
+        "Its destination is paused or down, or has more due timers than fit into memory.",
+        "`tocsin destinations list` shows which; resume it, or mend the receiver.",
+    ),
+    "flow:": (
+        "Its flow is paused, or has more due timers than fit into memory.",
+        "`tocsin flows get` shows which; resume it, or raise its limits.",
+    ),
+    "bad_record:": (
+        "What is stored of it can't be decoded, or its result could not be written.",
+        "Read it, delete it, and create it again; the log has the cause.",
+    ),
+}
+
+#: The codes with which a command ends, with cause and remedy.
+EXIT_CODES: list[tuple[int, str, str]] = [
+    (0, "Success. Of `serve`: it was asked to stop.", "No action is needed."),
+    (
+        EXIT_REFUSED,
+        "The server or the store refused the command, or what it watched failed. Of `doctor`: a check failed. Of `serve`: it "
+        "could not start. A command of several steps may have done a part of them.",
+        "Read the message on standard error; it begins with a code above if the server refused.",
+    ),
+    (
+        EXIT_USAGE,
+        "The arguments or the settings are invalid. Nothing was done.",
+        "Correct the option or setting that the message names; `--help` lists them.",
+    ),
+    (
+        EXIT_UNREACHABLE,
+        "The server did not answer. The command may have taken effect.",
+        "Check `--server`, or `TOCSIN_URL`. Repeat the command; with an idempotency key a create is safe to repeat.",
+    ),
+    (
+        EXIT_CHANGES,
+        "Of `apply --detailed-exitcode`: something had to change, and nothing went wrong.",
+        "No action is needed.",
+    ),
+    (
+        EXIT_FATAL,
+        "Of `serve`: an error after which it can't go on, such as a damaged store. Nothing acknowledged is lost.",
+        "Read `fatal engine error` in the log; let a supervisor start it again.",
+    ),
+    (
+        EXIT_MOVED,
+        "Of `serve`: `tocsin transfer --online` has moved the store.",
+        "Start it with the new `--store`.",
+    ),
+    (
+        EXIT_INTERRUPTED,
+        "Ctrl-C. Of `serve`: the second one, which did not wait for callbacks in flight.",
+        "No action is needed: such callbacks are repeated after the next start.",
+    ),
+    (
+        EXIT_FORCED + signal.SIGTERM,
+        "SIGTERM. Of `serve`: the second one.",
+        "As with 130. If a supervisor sends the second one, have it wait longer.",
+    ),
+]
 
 
 def error_classes_by_code() -> dict[str, list[type[TocsinError]]]:

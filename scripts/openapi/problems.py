@@ -9,6 +9,7 @@ from scripts.openapi.codes import CODES, kind_of_code
 from scripts.openapi.examples import CORRELATION_ID, CREATED, Json
 
 from tocsin.web.http import wire
+from tocsin.web.http.errors import problem_type
 from tocsin.web.http.wire import BadField
 
 
@@ -22,7 +23,7 @@ def _problem(code: str, message: str) -> Any:
     path, _, reason = message.partition(": ")
     named = kind.status in (400, 413) and bool(reason) and not path.count(" ")
     example = wire.Problem(
-        type=f"urn:tocsin:error:{code}",
+        type=problem_type(code),
         title=kind.title,
         status=kind.status,
         detail=message,

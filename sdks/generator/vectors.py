@@ -11,6 +11,7 @@ from typing import Any
 from scripts.openapi.codes import CODES
 
 from tocsin.model.instants import format_duration, format_instant, parse_duration, parse_instant
+from tocsin.web.http.errors import problem_type
 
 from . import outbox_vectors, receiver_vectors
 from .cases import Json, case_of
@@ -140,7 +141,7 @@ def _errors(api: Api) -> list[Json]:
         status, example = error.status, CODES[error.code].example
         fields = [{"path": "delay", "reason": "is not a duration"}] if error.code == "INVALID_INPUT" else []
         body = {
-            "type": f"urn:tocsin:error:{error.code}", "title": "", "status": status, "detail": example, "instance": "/x",
+            "type": problem_type(error.code), "title": "", "status": status, "detail": example, "instance": "/x",
             "error": error.code, "message": example, "timestamp": _AT, "correlationId": "c-17", "errors": fields,
         }  # fmt: skip
         classes = [error.name] if error.name != error.group else []

@@ -6,7 +6,6 @@ from .mutation import Mutation
 from .mutation_operators import Edit, always, drop, leave_out, never, replace, rewrite
 
 ACCOUNT = "tocsin.timers.engine.flow_accounts:Account."
-BUCKET = "tocsin.timers.engine.flow_accounts:Bucket."
 CONTROL = "tocsin.timers.engine.flow_control:FlowControl."
 DISPATCHER = "tocsin.timers.engine.dispatcher:Dispatcher."
 EXCHANGE = "tocsin.timers.engine.flow_exchange:FlowExchange."
@@ -62,12 +61,12 @@ MUTATIONS = [
     ),
     _mutation(
         "a new home has a full bucket",
-        rewrite(BUCKET + "__init__", "self.parts", to="self.parts = burst * rate.per_us"),
+        replace(ACCOUNT + "__init__", "since_us * rate.count + limits.burst * rate.per_us", by="since_us * rate.count"),
         caught_by=_ACCOUNTS + "test_a_new_home_begins_without_tokens",
     ),
     _mutation(
         "unused tokens return on top of what others hold",
-        replace(BUCKET + "give_back", "self.burst - held", by="self.burst"),
+        replace(ACCOUNT + "_give_back", "now + held * limits.rate.per_us", by="now"),
         caught_by=_ACCOUNTS + "test_tokens_return_but_not_on_top_of_what_others_hold",
     ),
     _mutation(

@@ -11,12 +11,12 @@ from unittest.mock import patch
 from tocsin.model.errors import TocsinError
 from tocsin.ports.store import FireKey
 from tocsin.timers.engine import shard
+from tocsin.timers.engine.finished import Finished
 from tocsin.timers.engine.parts import Creates, Part
 from tocsin.timers.engine.rows import (
     Batch,
     Conclusion,
     FinalAttempt,
-    Finished,
     InFlightAttempt,
     LoadRequest,
     OpKind,

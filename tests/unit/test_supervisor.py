@@ -16,8 +16,9 @@ from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import ConfirmedClock
 from tocsin.testing.clock import FakeClock
 from tocsin.timers.engine.context import SHARD_CALLS_MAX, Context
+from tocsin.timers.engine.finished import Finished
 from tocsin.timers.engine.limits import EngineLimits
-from tocsin.timers.engine.rows import Finished, OpKind, Row, WriteOp
+from tocsin.timers.engine.rows import OpKind, Row, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 
 SECOND = 1_000_000

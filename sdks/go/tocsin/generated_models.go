@@ -176,6 +176,7 @@ const (
 	FailureKindNatsRefused             FailureKind = "NATS_REFUSED"
 	FailureKindCallbackNotOk           FailureKind = "CALLBACK_NOT_OK"
 	FailureKindInvalidCallbackResponse FailureKind = "INVALID_CALLBACK_RESPONSE"
+	FailureKindNoResult                FailureKind = "NO_RESULT"
 	FailureKindTimeout                 FailureKind = "TIMEOUT"
 	FailureKindConnectionFailed        FailureKind = "CONNECTION_FAILED"
 	FailureKindConnectionClosed        FailureKind = "CONNECTION_CLOSED"

@@ -125,7 +125,6 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _JSON_SPACE = b" \t\r\n"
 _DONE = Done()
 _NOT_OK = Failed("CALLBACK_NOT_OK: the receiver answered ok: false")
-_NO_RESULT = "NO_RESULT: the response to the batch has no result for this timer"
 #: Client errors that may be temporary, and are retried.
 RETRIED_4XX = frozenset({408, 425, 429})
 #: Answers whose Retry-After may close a flow until then.
@@ -153,8 +152,12 @@ def judge(
         return Failed(text, final=outcome.final)
     status = outcome.status
     if isinstance(outcome, MissingResult):
-        error = _NO_RESULT if 200 <= status < 300 else f"HTTP_{status}"
-        return Failed(error, not_before_us=retry_after_at(outcome.retry_after, now_us, retry_after_us_max))
+        not_before_us = retry_after_at(outcome.retry_after, now_us, retry_after_us_max)
+        if 200 <= status < 300:
+            return Failed(
+                "NO_RESULT: the response to the batch has no result for this timer", not_before_us=not_before_us
+            )
+        return Failed(f"HTTP_{status}", not_before_us=not_before_us)
     if 200 <= status < 300:
         if strict:
             return _judge_strictly(outcome, instant_us_max, payload_bytes_max, payload_depth_max)

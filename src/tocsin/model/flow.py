@@ -135,10 +135,10 @@ class FlowRules:
     def find(self, key: str) -> Flow | None:
         """The rule that the key is subject to: the one with this key, else the one with its longest prefix; None: the key is
         not limited."""
-        found, prefix = self._keys.get(key), key
-        while found is None and ":" in prefix:
-            prefix = prefix.rpartition(":")[0]
-            found = self._prefixes.get(prefix)
+        found, end = self._keys.get(key), key.rfind(":")
+        while found is None and end >= 0:
+            found = self._prefixes.get(key[:end])
+            end = key.rfind(":", 0, end)
         return found
 
     def is_ordered(self, key: str) -> bool:

@@ -43,7 +43,7 @@ export type FailedKind = "timer" | "occurrence" | "notification" | "call";
 export type FailureGroupedBy = "namespace" | "tenant" | "destination" | "error" | "kind";
 
 /** Why an attempt failed; docs/reference/errors.md has a remedy for each. */
-export type FailureKind = "NO_STREAM" | "NATS_REFUSED" | "CALLBACK_NOT_OK" | "INVALID_CALLBACK_RESPONSE" | "TIMEOUT" | "CONNECTION_FAILED" | "CONNECTION_CLOSED" | "NAME_NOT_RESOLVED" | "TLS_FAILED" | "BAD_RESPONSE" | "EGRESS_REFUSED" | "SECRET_UNREADABLE" | "INVALID_REQUEST" | "INVALID_SECRET" | "SHUTDOWN" | "EXPIRED" | "HTTP_STATUS" | "INTERRUPTED" | "START_TIMEOUT" | "WATCHDOG_TIMEOUT";
+export type FailureKind = "NO_STREAM" | "NATS_REFUSED" | "CALLBACK_NOT_OK" | "INVALID_CALLBACK_RESPONSE" | "NO_RESULT" | "TIMEOUT" | "CONNECTION_FAILED" | "CONNECTION_CLOSED" | "NAME_NOT_RESOLVED" | "TLS_FAILED" | "BAD_RESPONSE" | "EGRESS_REFUSED" | "SECRET_UNREADABLE" | "INVALID_REQUEST" | "INVALID_SECRET" | "SHUTDOWN" | "EXPIRED" | "HTTP_STATUS" | "INTERRUPTED" | "START_TIMEOUT" | "WATCHDOG_TIMEOUT";
 
 /** Which finished timers stay visible until retention removes them. */
 export type HistoryMode = "all" | "failures" | "none";

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from itertools import starmap
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 
 import msgspec
 
@@ -37,6 +37,7 @@ from tocsin.ports.quotas import QuotaRefused
 from tocsin.ports.store import RunRow, ShardBatch
 from tocsin.timers.engine import recurring
 from tocsin.timers.engine.ends import EndRows
+from tocsin.timers.engine.finished import Finished
 from tocsin.timers.engine.idempotency import create_if, former_row, replay, stored_by_newer
 from tocsin.timers.engine.monitored import MonitorWrites
 from tocsin.timers.engine.notifications import (
@@ -52,7 +53,6 @@ from tocsin.timers.engine.rows import (
     UNBOUNDED,
     Batch,
     ExistingRow,
-    Finished,
     OpKind,
     Row,
     RowRoom,
@@ -80,7 +80,7 @@ from tocsin.timers.engine.schedule_changes import change, unexpected
 from tocsin.timers.engine.window import EXPIRED, REASON_CHARS_MAX, Window
 
 #: The key of a stored row, and of one that has finished.
-_key_of_stored, _key_of_finished = itemgetter(0, 1), attrgetter("row.key")
+_key_of_stored = itemgetter(0, 1)
 #: The reckoning of schedules for one commit, during which the event loop does nothing else: what becomes of a row takes 0.1
 #: ms and counts as one. A change counts more, even if it is refused: its rule may be new to this node.
 RECKONING_MAX, _RECKONING_OF_CHANGE = 250, 5
@@ -514,7 +514,7 @@ class Assembly:
         """Rule 11: the delete watermark, the range delete up to it, and exact deletes of what has waited above it for
         long."""
         window, batch = self._window, self._batch
-        candidates, watermark = sorted(window.finished.values(), key=_key_of_finished), None
+        candidates, watermark = window.finished.first(finished_max + 1), None
         chosen = candidates[:finished_max]
         if window.delete_watermark:
             limit = window.first_unfinished(batch.final)
@@ -528,20 +528,23 @@ class Assembly:
                     break
                 watermark = entry.row.key
         batch.store.delete_to = watermark
-        needed = window.finished.keys() & (batch.final.keys() | batch.relied_on)
-        waits_since_us = self._boot_us - exact_after_us if window.range_delete else sys.maxsize
-        # They are in memory in the order in which they finished.
-        some_waited = next(iter(window.finished.values())).since_us <= waits_since_us
-        for entry in candidates:
-            uuid = entry.row.key[1]
-            in_range = watermark is not None and entry.row.key <= watermark
-            has_room = some_waited and len(batch.finished) < len(chosen)
-            if in_range or uuid in needed or (has_room and entry.since_us <= waits_since_us):
-                needed.discard(uuid)
-                self._take(entry)
-            elif not needed and not has_room:
-                # Behind it nothing is in range: in a burst thousands wait for others.
+        taken = set[bytes]()
+        for entry in chosen:
+            if watermark is None or entry.row.key > watermark:
                 break
+            taken.add(entry.row.key[1])
+            self._take(entry)
+        needed = (window.finished.keys() & (batch.final.keys() | batch.relied_on)) - taken
+        for uuid in sorted(needed):
+            self._take(window.finished[uuid])
+        taken |= needed
+        waits_since_us = self._boot_us - exact_after_us if window.range_delete else sys.maxsize
+        # In the order in which they finished.
+        for entry in window.finished.values():
+            if entry.since_us > waits_since_us or len(batch.finished) >= len(chosen):
+                break
+            if entry.row.key[1] not in taken:
+                self._take(entry)
 
     def _take(self, entry: Finished) -> None:
         """Adds a finished timer to the batch: the range delete removes it, an upsert replaces it, or its uuid is deleted."""

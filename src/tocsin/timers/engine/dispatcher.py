@@ -247,7 +247,7 @@ class Dispatcher:
         if flow is not None:
             # What finds no slot asks its flow when it gets one; but for the turn of an ordered key, which opens before.
             asked = flow.rule.ordered or rule is not None or flow.rule.flow.paused
-            if flow.queues or not self._lets(shard, row, flow, asked=asked):
+            if flow.queues or (asked and not self._lets(shard, row, flow)):
                 self._defer_to_flow(shard, row, flow)
                 return
         self._begin_or_defer(shard, row, flow, rule, now, asked=asked, due=True)
@@ -267,13 +267,13 @@ class Dispatcher:
             self._suspend(shard, row, f"namespace:{row.timer.namespace}" if has_room else place.reason)
             self.admission.settle(place)
 
-    def _lets(self, shard: Shard, row: Row, flow: KeyState, *, in_turn: bool = False, asked: bool = True) -> bool:
-        """Whether the order of the flow's key and, if that is `asked`, its limits let the row begin. If not, the key is
-        served when that may have changed."""
+    def _lets(self, shard: Shard, row: Row, flow: KeyState, *, in_turn: bool = False) -> bool:
+        """Whether the order of the flow's key and its limits let the row begin. If not, the key is served when that may have
+        changed."""
         assert shard.window is not None
         if flow.rule.ordered and not shard.order.lets(row, shard.window, flow):
             return False
-        return not asked or self.flows.is_open(flow, in_turn=in_turn)
+        return self.flows.is_open(flow, in_turn=in_turn)
 
     def _line_up(self, shard: Shard, row: Row, flow: KeyState) -> None:
         """Has a due row of an ordered key wait there: in the store if earlier ones are stored, else in memory, if need be

@@ -7,73 +7,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tocsin.model.flow import FlowLimits, Rate
+from tocsin.model.flow import FlowLimits
 
 #: More than can be granted at once.
 UNLIMITED = 1 << 30
-
-
-class Bucket:
-    """The tokens of a rate, exactly: one token is `per_us` parts, and `count` parts come with each microsecond. It begins as
-    if it had been empty at `since_us`."""
-
-    __slots__ = ("_at", "burst", "parts", "rate")
-
-    def __init__(self, rate: Rate, burst: int, since_us: int) -> None:
-        self.rate = rate
-        self.burst = burst
-        #: Parts of tokens, as of the last time that it was filled.
-        self.parts = 0
-        self._at = since_us
-
-    def change(self, rate: Rate, burst: int, now_us: int) -> None:
-        """Goes on with another rate and burst, with the tokens that there are."""
-        tokens = self.tokens(now_us)
-        self.rate, self.burst = rate, burst
-        self.parts = min(tokens, burst) * rate.per_us
-
-    def _fill(self, now_us: int) -> None:
-        elapsed_us = now_us - self._at
-        if elapsed_us > 0:
-            rate = self.rate
-            parts, full = self.parts + rate.count * elapsed_us, self.burst * rate.per_us
-            self.parts = parts if parts < full else full
-            self._at = now_us
-
-    def tokens(self, now_us: int) -> int:
-        """Whole tokens."""
-        self._fill(now_us)
-        return self.parts // self.rate.per_us
-
-    def has_token(self, now_us: int) -> bool:
-        """Whether there is a token. `_fill` is repeated here, because each attempt asks."""
-        rate, elapsed_us = self.rate, now_us - self._at
-        if elapsed_us > 0:
-            parts, full = self.parts + rate.count * elapsed_us, self.burst * rate.per_us
-            self.parts = parts if parts < full else full
-            self._at = now_us
-        return self.parts >= rate.per_us
-
-    def take(self, count: int) -> None:
-        """Takes tokens that there are."""
-        self.parts -= count * self.rate.per_us
-
-    def give_back(self, count: int, held: int) -> None:
-        """Takes back tokens that were not used, but not on top of those that others hold: with a bucket that was filled
-        meanwhile, more than the burst could begin at once."""
-        room = max((self.burst - held) * self.rate.per_us - self.parts, 0)
-        self.parts += min(count * self.rate.per_us, room)
-
-    def next_in_us(self, now_us: int) -> int:
-        """In how many microseconds there is a token; 0 if there is one."""
-        self._fill(now_us)
-        missing = self.rate.per_us - self.parts
-        return max(-(-missing // self.rate.count), 0)
-
-    def is_full(self, now_us: int) -> bool:
-        """Whether nothing more is added: the bucket could be forgotten."""
-        rate = self.rate
-        return self.parts + rate.count * (now_us - self._at) >= self.burst * rate.per_us
 
 
 class InUse(Protocol):
@@ -113,16 +50,23 @@ _NO_HOLDERS: dict[bytes, _Holder] = {}
 
 
 class Account:
-    """Slots and tokens of one limit at its home. `local` is the usage of the home's own node, which needs no grants."""
+    """Slots and tokens of one limit at its home. `local` is the usage of the home's own node, which needs no grants.
 
-    __slots__ = ("_held", "_holders", "bucket", "closed_until", "limits", "local", "waiting")
+    The tokens of a rate are counted by the instant at which all of them would be there again: the generic cell rate algorithm
+    of ITU-T I.371. That instant is in parts of a microsecond, `rate.count` in each, so that it is a whole number. An account
+    begins as if it had had no token at `since_us`.
+    """
+
+    __slots__ = ("_full_at", "_held", "_holders", "closed_until", "limits", "local", "waiting")
 
     def __init__(self, limits: FlowLimits | None, local: InUse | None, since_us: int) -> None:
         self.limits = limits
         self.local: InUse | None = local
-        self.bucket: Bucket | None = None
-        if limits is not None and limits.rate is not None:
-            self.bucket = Bucket(limits.rate, limits.burst, since_us)
+        self._full_at = 0
+        if limits is not None:
+            rate = limits.rate
+            if rate is not None:
+                self._full_at = since_us * rate.count + limits.burst * rate.per_us
         #: Boot time until which a receiver has asked for no more.
         self.closed_until = 0
         #: Nodes that could begin less than they wanted, in the order of their turns, and until when each counts as waiting.
@@ -132,17 +76,21 @@ class Account:
         self._held = 0
 
     def change(self, limits: FlowLimits | None, now_us: int) -> None:
-        """Goes on with other limits."""
+        """Goes on with other limits, and with the tokens that there are."""
         if limits == self.limits:
             return
-        rate = None if limits is None else limits.rate
+        tokens = self._tokens(now_us)
         self.limits = limits
-        if limits is None or rate is None:
-            self.bucket = None
-        elif self.bucket is None:
-            self.bucket = Bucket(rate, limits.burst, now_us)
-        else:
-            self.bucket.change(rate, limits.burst, now_us)
+        if limits is not None and limits.rate is not None:
+            missing = limits.burst - min(tokens or 0, limits.burst)
+            self._full_at = limits.rate.count * now_us + missing * limits.rate.per_us
+
+    def _tokens(self, now_us: int) -> int | None:
+        """Whole tokens; None without a rate."""
+        limits = self.limits
+        if limits is None or limits.rate is None:
+            return None
+        return limits.burst + min(limits.rate.count * now_us - self._full_at, 0) // limits.rate.per_us
 
     @property
     def in_use(self) -> int:
@@ -151,10 +99,11 @@ class Account:
         return self._held + (0 if local is None else local.in_use)
 
     def forgettable(self, now_us: int) -> bool:
-        """Whether it is as good as a new one: no slot is in use and the bucket is full."""
+        """Whether it is as good as a new one: no slot is in use and all tokens are there."""
         if self._holders or (self.local is not None and self.local.in_use) or self.closed_until > now_us:
             return False
-        return self.bucket is None or self.bucket.is_full(now_us)
+        rate = None if self.limits is None else self.limits.rate
+        return rate is None or self._full_at <= rate.count * now_us
 
     def free(self, now_us: int) -> int:
         """How many attempts may begin."""
@@ -164,16 +113,17 @@ class Account:
         if limits is None:
             return UNLIMITED
         slots = UNLIMITED if limits.parallelism is None else limits.parallelism - self.in_use
-        return max(slots if self.bucket is None else min(slots, self.bucket.tokens(now_us)), 0)
+        tokens = self._tokens(now_us)
+        return max(slots if tokens is None else min(slots, tokens), 0)
 
     def lets(self, node: bytes, now_us: int) -> bool:
-        """Whether that node may begin an attempt: `free_for` without the number, and with `in_use` written out, because each
-        attempt asks."""
+        """Whether that node may begin an attempt: `free_for` without the number, and with `in_use` and `_tokens` written out,
+        because each attempt asks."""
         if self.waiting:
             return self.free_for(node, now_us) > 0
         if self.closed_until > now_us:
             return False
-        limits, bucket = self.limits, self.bucket
+        limits = self.limits
         if limits is None:
             return True
         most = limits.parallelism
@@ -181,7 +131,8 @@ class Account:
             local = self.local
             if self._held + (0 if local is None else local.in_use) >= most:
                 return False
-        return bucket is None or bucket.has_token(now_us)
+        rate = limits.rate
+        return rate is None or self._full_at - rate.count * now_us <= (limits.burst - 1) * rate.per_us
 
     def free_for(self, node: bytes, now_us: int) -> int:
         """How many attempts that node may begin: one is left to each node whose turn is before."""
@@ -218,31 +169,46 @@ class Account:
     def again_in_us(self, now_us: int) -> int:
         """In how many microseconds an attempt may begin if none ends until then; 0: that helps nothing."""
         wait_us = max(self.closed_until - now_us, 0)
-        if self.bucket is not None:
-            wait_us = max(wait_us, self.bucket.next_in_us(now_us))
+        limits = self.limits
+        if limits is not None and limits.rate is not None:
+            rate = limits.rate
+            missing = self._full_at - rate.count * now_us - (limits.burst - 1) * rate.per_us
+            wait_us = max(wait_us, -(-missing // rate.count))
         return wait_us
 
-    def take(self, count: int) -> None:
+    def take(self, count: int, now_us: int) -> None:
         """Takes the tokens of attempts that may begin."""
-        if self.bucket is not None and count:
-            self.bucket.take(count)
+        rate = None if self.limits is None else self.limits.rate
+        if rate is not None and count:
+            self._full_at = max(self._full_at, rate.count * now_us) + count * rate.per_us
 
-    def begin(self, node: bytes) -> None:
+    def _give_back(self, count: int, held: int, now_us: int) -> None:
+        """Takes back tokens that were not used, but not on top of those that others hold: with tokens that came meanwhile,
+        more than the burst could begin at once."""
+        limits = self.limits
+        if limits is not None and limits.rate is not None:
+            full_at, now = self._full_at, limits.rate.count * now_us
+            self._full_at = min(full_at, max(full_at - count * limits.rate.per_us, now + held * limits.rate.per_us))
+
+    def begin(self, node: bytes, now_us: int) -> None:
         """An attempt of the home's own `node` begins, which `lets` allowed: it takes a token, and waits no more. Not needed
-        where there are neither tokens nor nodes that wait."""
-        bucket = self.bucket
-        if bucket is not None:
-            bucket.parts -= bucket.rate.per_us
+        where there are neither limits nor nodes that wait."""
+        limits = self.limits
+        if limits is not None:
+            rate = limits.rate
+            if rate is not None:
+                now, full_at = rate.count * now_us, self._full_at
+                self._full_at = (full_at if full_at > now else now) + rate.per_us
         if self.waiting:
             self.has_all(node)
 
-    def grant(self, node: bytes, count: int) -> None:
+    def grant(self, node: bytes, count: int, now_us: int) -> None:
         """Grants slots and tokens to another node, which has just reported."""
-        self.take(count)
+        self.take(count, now_us)
         self._holders[node].granted += count
         self._held += count
 
-    def report(self, node: bytes, life: int, in_use: int, begun: int) -> bool:
+    def report(self, node: bytes, life: int, in_use: int, begun: int, now_us: int) -> bool:
         """Takes a later report of another node. What it was granted is in use as far as it states so; other tokens return.
         Returns whether that frees something."""
         holder = self._holders.get(node)
@@ -258,8 +224,8 @@ class Account:
         unused, holder.granted = holder.granted - used, 0
         holder.life, holder.begun, holder.in_use = life, begun, in_use
         self._held += in_use
-        if unused > 0 and self.bucket is not None:
-            self.bucket.give_back(unused, self._granted())
+        if unused > 0:
+            self._give_back(unused, self._granted(), now_us)
         return in_use < held
 
     def _granted(self) -> int:

@@ -300,11 +300,10 @@ class FlowControl:
                 self._note(each)
             else:
                 assert rule.accounts is not None
-                if account.bucket is not None or account.waiting:
-                    account.begin(self._own)
+                account.begin(self._own, self.asked_at_us)
                 total = rule.accounts.total
-                if total.bucket is not None or total.waiting:
-                    total.begin(self._own)
+                if total.limits is not None or total.waiting:
+                    total.begin(self._own, self.asked_at_us)
         return taken
 
     def end(self, taken: Taken) -> None:

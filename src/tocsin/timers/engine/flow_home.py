@@ -181,11 +181,11 @@ class Home:
             if accounts is None:
                 continue
             ruled.add(name)
-            if accounts.total.report(node, rule.life, rule.in_use, rule.begun):
+            if accounts.total.report(node, rule.life, rule.in_use, rule.begun, now_us):
                 opened[accounts.total] = None
             for key in rule.keys:
                 account = accounts.key(key.key, now_us)
-                if account.report(node, key.life, key.in_use, key.begun):
+                if account.report(node, key.life, key.in_use, key.begun, now_us):
                     opened[account] = None
                 if key.closed_us:
                     account.closed_until = max(account.closed_until, now_us + key.closed_us)
@@ -214,8 +214,8 @@ def _grant(
     of_key, of_all = account.free_for(node, now_us), total.free_for(node, now_us)
     count = min(key.wanted, of_key, of_all)
     if count:
-        account.grant(node, count)
-        total.grant(node, count)
+        account.grant(node, count, now_us)
+        total.grant(node, count, now_us)
     if count < key.wanted:
         closed = account if of_key <= of_all else total
         closed.wait(node, now_us + WAITING_US, had_turn=count > 0)

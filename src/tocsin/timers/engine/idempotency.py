@@ -26,7 +26,8 @@ from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
 from tocsin.ports.store import Found, HistoryRow, StoredRow
 from tocsin.timers.engine.debouncing import debounce
-from tocsin.timers.engine.rows import Batch, ExistingRow, Finished, Row, WriteOp
+from tocsin.timers.engine.finished import Finished
+from tocsin.timers.engine.rows import Batch, ExistingRow, Row, WriteOp
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.window import Window

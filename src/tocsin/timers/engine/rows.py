@@ -29,6 +29,7 @@ from tocsin.ports.store import (
     StoredRow,
     schedules_of,
 )
+from tocsin.timers.engine.finished import Finished
 from tocsin.timers.engine.watching import Seen
 
 if TYPE_CHECKING:
@@ -249,19 +250,6 @@ class InFlightAttempt:
         self.number = row.timer.attempts + 1
         self.fired_at = 0
         self.handed_over_as = b""
-
-
-class Finished:
-    """A timer that has finished and whose delete is not durable yet. `since_us` is when it finished, in boot time.
-    `with_history` is whether its history row is written along with the delete."""
-
-    __slots__ = ("row", "since_us", "timer", "with_history")
-
-    def __init__(self, row: Row, timer: Timer, since_us: int) -> None:
-        self.row = row
-        self.timer = timer
-        self.since_us = since_us
-        self.with_history = True
 
 
 @dataclass(slots=True)

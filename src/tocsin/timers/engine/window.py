@@ -21,6 +21,7 @@ from collections.abc import Collection, Container, Iterable, KeysView, Sequence
 from tocsin.model.errors import RequestExpired, TocsinError
 from tocsin.ports.store import KEY_MIN, FireKey
 from tocsin.timers.engine.event_log import EventLog
+from tocsin.timers.engine.finished import Finished, FinishedTimers
 from tocsin.timers.engine.in_flight import AttemptsInFlight
 from tocsin.timers.engine.monitored import MonitorMemory
 from tocsin.timers.engine.parts import Creates, Part
@@ -30,7 +31,6 @@ from tocsin.timers.engine.rows import (
     Batch,
     Conclusion,
     FinalAttempt,
-    Finished,
     InFlightAttempt,
     LoadRequest,
     NextAttempt,
@@ -78,7 +78,7 @@ class Window:
         self.rows = self._waiting.by_uuid
         self._attempts = AttemptsInFlight()
         self.in_flight = self._attempts.by_uuid
-        self.finished: dict[bytes, Finished] = {}
+        self.finished = FinishedTimers()
         # Rows that neither fire nor are deleted by range until a write decides about them: a client's, accepted before the
         # row's attempt ended; a suspension; or a delete that the store has refused and that is tried again.
         self.awaiting_write: dict[bytes, Row] = {}

@@ -29,6 +29,9 @@ Headers = list[tuple[bytes, bytes]]
 
 _PROBLEM_MEDIA_TYPE = b"application/problem+json"
 
+#: The documentation of the newest release.
+DOCS_URL = "https://tocsin.dev/docs/latest/"
+
 
 class Response(NamedTuple):
     """A response, complete."""
@@ -229,6 +232,11 @@ def error_code(error: BaseException) -> str:
     return error.code if isinstance(error, TocsinError) and problem_kind(error) is not _INTERNAL else TocsinError.code
 
 
+def problem_type(code: str) -> str:
+    """The `type` of problems with this code: the row of the documentation that has its cause and its remedy."""
+    return f"{DOCS_URL}reference/errors/#{code}"
+
+
 def client_message(error: BaseException, correlation_id: str) -> str:
     """The message for the client."""
     kind = problem_kind(error)
@@ -263,7 +271,7 @@ def problem(error: BaseException, *, instance: str, correlation_id: str, now_us:
     kind, code, message = problem_kind(error), error_code(error), client_message(error, correlation_id)
     body = _encoder.encode(
         wire.Problem(
-            type=f"urn:tocsin:error:{code}",
+            type=problem_type(code),
             title=kind.title,
             status=kind.status,
             detail=message,

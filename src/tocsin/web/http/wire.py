@@ -565,7 +565,9 @@ class BatchResults(ResponseStruct):
 class Problem(ResponseStruct):
     """Why a request failed (RFC 9457, with additional members)."""
 
-    type: Annotated[str, about("Identifies the kind of problem.")]
+    type: Annotated[
+        str, about("The page with the cause and the remedy of `error`: an identifier, which nothing needs to fetch.")
+    ]
     title: Annotated[str, about("The kind of problem, in words.")]
     status: Annotated[int, Meta(description="The HTTP status.", ge=400, le=599)]
     detail: Annotated[str, about("What went wrong in this request, and how to correct it.")]

@@ -21,6 +21,7 @@ from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
 from tocsin.model.visible import visible, visible_name
 from tocsin.web.http.access import Keyring
+from tocsin.web.http.errors import DOCS_URL
 from tocsin.web.http.schedules import sentence
 from tocsin.web.pages import presentation
 from tocsin.web.pages.admin.sessions import Principal, masked
@@ -99,8 +100,6 @@ NAVIGATION = {
 SCOPED_PATHS = frozenset(entry.path for entries in NAVIGATION.values() for entry in entries if entry.scoped)
 
 #: Smaller responses are not compressed: they fit into one packet anyway.
-#: The documentation of the latest release; alerts link to the same runbooks.
-DOCS_URL = "https://tocsin.dev/docs/latest/"
 _COMPRESSED_BYTES_MIN = 1_024
 #: Rows of a list that are rendered on the event loop.
 _ROWS_AT_ONCE = 100

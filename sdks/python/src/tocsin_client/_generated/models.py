@@ -99,6 +99,7 @@ FailureKind: TypeAlias = Literal[
     "NATS_REFUSED",
     "CALLBACK_NOT_OK",
     "INVALID_CALLBACK_RESPONSE",
+    "NO_RESULT",
     "TIMEOUT",
     "CONNECTION_FAILED",
     "CONNECTION_CLOSED",

@@ -13,6 +13,7 @@ from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.reading import Hour, StatisticsReader
 from tocsin.statistics.slots import CallCounts, split_place, total
+from tocsin.web.http.errors import DOCS_URL
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.outages import RUNBOOK
@@ -22,7 +23,6 @@ from tocsin.web.pages.overview.nodes import Nodes, Present
 from tocsin.web.pages.overview.paused import Paused, PausedSchedule, PausedSchedules
 from tocsin.web.pages.overview.upcoming import Upcoming
 from tocsin.web.pages.overview.welcome import Welcome
-from tocsin.web.pages.pages import DOCS_URL
 from tocsin.web.pages.site import Part, Site, route
 
 _HOUR_US = 3_600_000_000

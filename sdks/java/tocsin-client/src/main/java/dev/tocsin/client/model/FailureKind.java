@@ -22,6 +22,9 @@ public record FailureKind(String value) implements OpenEnum {
     /** INVALID_CALLBACK_RESPONSE. */
     public static final FailureKind INVALID_CALLBACK_RESPONSE = new FailureKind("INVALID_CALLBACK_RESPONSE");
 
+    /** NO_RESULT. */
+    public static final FailureKind NO_RESULT = new FailureKind("NO_RESULT");
+
     /** TIMEOUT. */
     public static final FailureKind TIMEOUT = new FailureKind("TIMEOUT");
 

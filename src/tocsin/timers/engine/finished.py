@@ -1,0 +1,69 @@
+"""The timers of a window that have finished and are not deleted yet."""
+
+from __future__ import annotations
+
+from bisect import insort
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+from tocsin.ports.store import FireKey
+
+if TYPE_CHECKING:
+    from tocsin.model.timer import Timer
+    from tocsin.timers.engine.rows import Row
+
+#: Outdated keys are dropped once there are this many more than two for each timer.
+_OUTDATED_MAX = 1_000
+
+
+class Finished:
+    """A timer that has finished and whose delete is not durable yet. `since_us` is when it finished, in boot time.
+    `with_history` is whether its history row is written along with the delete."""
+
+    __slots__ = ("row", "since_us", "timer", "with_history")
+
+    def __init__(self, row: Row, timer: Timer, since_us: int) -> None:
+        self.row = row
+        self.timer = timer
+        self.since_us = since_us
+        self.with_history = True
+
+
+class FinishedTimers(dict[bytes, Finished]):
+    """By uuid, in the order in which they finished; `first` has them in the order of their keys. After a burst tens of
+    thousands wait here, of which a commit takes hundreds: so none of them is looked at for each commit."""
+
+    __slots__ = ("_first", "_later")
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Keys, some of them outdated: the smallest ones, sorted, as `first` has found them last; and all others, as a heap.
+        self._first: list[FireKey] = []
+        self._later: list[FireKey] = []
+
+    def __setitem__(self, uuid: bytes, entry: Finished) -> None:
+        dict.__setitem__(self, uuid, entry)
+        key = entry.row.key
+        if self._first and key <= self._first[-1]:
+            insort(self._first, key)
+            return
+        heappush(self._later, key)
+        if len(self._later) > 2 * len(self) + _OUTDATED_MAX:
+            # Otherwise they would pile up while one slow attempt holds back the range delete.
+            self._later = list({key: None for key in self._later if self._at(key) is not None})
+            heapify(self._later)
+
+    def first(self, count: int) -> list[Finished]:
+        """Those with the smallest keys, at most so many, by key."""
+        keys = dict.fromkeys(key for key in self._first if self._at(key) is not None)
+        while len(keys) < count and self._later:
+            key = heappop(self._later)
+            if self._at(key) is not None:
+                keys[key] = None
+        self._first = list(keys)
+        return [self[key[1]] for key in self._first[:count]]
+
+    def _at(self, key: FireKey) -> Finished | None:
+        """The timer with this key; None if the key is outdated."""
+        entry = self.get(key[1])
+        return entry if entry is not None and entry.row.key == key else None
