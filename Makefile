@@ -424,23 +424,30 @@ audit: $(VENV)/.main ## check the locked dependencies for known vulnerabilities 
 
 # Installed and built files that the commands above depend on.
 
+# pip on a single line that grows: how many packages it has found, and when it installs them.
+define INSTALL
+@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check --require-hashes $(1) | { found=0; \
+while read -r word _; do case $$word in Collecting) found=$$((found + 1)); printf '\r  %d packages' $$found ;; \
+Installing) printf ', installing …' ;; esac; done; test $$found = 0 || echo; }
+endef
+
 # Without the drivers of databases, brokers and traces, which are extras.
 $(VENV)/.base: requirements/base.txt requirements/build.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Tocsin requires Python 3.11 or newer; set PYTHON=… to choose one" >&2; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing dependencies into $(VENV) (about 100 MB, a minute or two) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/base.txt -r requirements/build.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(call INSTALL,-r requirements/base.txt -r requirements/build.txt)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.main: $(VENV)/.base requirements/main.txt
 	@echo "Installing the drivers …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/main.txt
+	$(call INSTALL,-r requirements/main.txt)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.main requirements/dev.txt sdks/python/pyproject.toml
 	@echo "Installing development dependencies …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(call INSTALL,-r requirements/dev.txt)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e sdks/python
 	@touch $@
 

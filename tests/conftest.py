@@ -42,6 +42,7 @@ _SLOW = {
     "tests/integration/server/test_overload.py": 15.0,
     "tests/native/": 15.0,
     "tests/integration/cluster/": 10.0,
+    "test_what_a_release_stored_is_opened_read_and_fired": 4.0,
     "test_the_clusters_nodes_work_together": 12.0,
     "tests/e2e/": 3.0,
     "tests/conformance/test_cassandra.py": 0.5,

@@ -20,6 +20,7 @@ from tests.support.cluster import (
     DATABASE,
     SOON,
     STEADY,
+    evenly,
     is_ready,
     new_database,
     now_us,
@@ -139,7 +140,7 @@ async def test_workers_replaced_under_load_fail_no_request(tmp_path: Path, postg
 
         async def is_shared() -> bool:
             seen = await owners(server)
-            return len(seen) == _WORKERS and None not in seen
+            return len(seen) == _WORKERS and evenly(seen)
 
         async def is_over() -> bool:
             return "rolling restart done" in server.log()

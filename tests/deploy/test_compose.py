@@ -18,15 +18,18 @@ from compose_spec import ComposeSpecification, PyCompose
 from tests.deploy.files import DEPLOY, image_command, image_variables, only, unknown_settings
 from tests.support.cases import each
 from tests.support.cluster import ended, until
+from tests.support.command import command
 from tests.support.http import Client, Receiver
 from tests.support.nats import NatsServer
 from tests.support.needs import lacking
+from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
 
 FOLDER = DEPLOY / "compose"
-FILES = [FOLDER / "compose.yaml", FOLDER / "compose.cluster.yaml", FOLDER / "compose.cassandra.yaml"]
-CLUSTER = FILES[1]
+NAMES = ("compose.yaml", "compose.cluster.yaml", "compose.cassandra.yaml", "compose.demo.yaml")
+FILES = [FOLDER / name for name in NAMES]
+CLUSTER, DEMO = FILES[1], FILES[3]
 NATS_TOKEN = "n" * 64
 
 
@@ -76,6 +79,7 @@ def test_references_resolve(path: Path):
     content = parsed(path)
     for service in content["services"].values():
         assert set(service.get("secrets", [])) <= set(content.get("secrets", {}))
+        assert {config["source"] for config in service.get("configs", [])} <= set(content.get("configs", {}))
         assert set(service.get("depends_on", [])) <= set(content["services"])
         for mounted in service.get("volumes", []):
             source = mounted.partition(":")[0]
@@ -103,7 +107,7 @@ def test_cassandras_schema_is_made_before_tocsin_starts():
 
 def test_every_container_with_tocsin_is_confined_and_may_drain():
     nodes = [service for path in FILES for service in parsed(path)["services"].values() if "tocsin" in service["image"]]
-    assert len(nodes) == 6
+    assert len(nodes) == 9
     for node in nodes:
         assert node["read_only"] and node["cap_drop"] == ["ALL"]
         assert node["stop_grace_period"] == "90s"
@@ -130,6 +134,49 @@ def test_prometheus_accepts_its_configuration(tmp_path: Path):
     command = [promtool, "check", "config", str(tmp_path / "prometheus.yml")]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+async def test_the_demo_shows_a_timer_that_fires(tmp_path: Path):
+    """Its containers as processes, each with its own command and environment, addresses and paths aside."""
+    demo = parsed(DEMO)
+    services, key = demo["services"], tmp_path / "admin_key"
+    key.write_text(demo["configs"]["admin_key"]["content"])
+    # As Compose mounts it.
+    key.chmod(0o444)
+    program = (sys.executable, "-u", "-m", "tocsin")
+    echo = [{"0.0.0.0": "127.0.0.1", "9000": "0"}.get(word, word) for word in services["receiver"]["command"]]
+    receiver = await asyncio.create_subprocess_exec(
+        *program, *echo, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        assert receiver.stdout is not None and receiver.stderr is not None
+        port = re.search(r"http://127\.0\.0\.1:(\d+)", (await receiver.stderr.readline()).decode())
+        assert port is not None
+        here = {"/admin_key": str(key), "receiver:9000": f"127.0.0.1:{port[1]}"}
+
+        def placed(text: str) -> str:
+            for there, place in here.items():
+                text = text.replace(there, place)
+            return text
+
+        def environment(name: str) -> dict[str, str]:
+            return {variable: placed(value) for variable, value in services[name]["environment"].items()}
+
+        image = {name: value for name, value in image_variables().items() if name != "PATH"}
+        local = {"TOCSIN_HOST": "127.0.0.1", "TOCSIN_CLUSTER_PORT": "0"}
+        server = ServerProcess(tmp_path / "data", env=image | environment("tocsin") | local)
+        await server.start()
+        async with ended(server):
+            here["http://tocsin:8080"] = server.url
+            words = [placed(word) for word in services["timer"]["command"]]
+            code, _, error = await command(*words, env=environment("timer"))
+            assert code == 0, error
+            async with asyncio.timeout(PATIENCE_S):
+                line = (await receiver.stdout.readline()).decode()
+            assert "default/first" in line and '{"hello":"world"}' in line
+    finally:
+        receiver.terminate()
+        await receiver.wait()
 
 
 class Nodes:

@@ -40,7 +40,8 @@ _BALANCE_S = 120.0
 @dataclass(frozen=True)
 class Plan:
     """How many creates of how many ids, how many a second, and after which share of them a node is killed. `delay_s` is
-    longer than it usually takes until the next create of an id, so that windows last until the longest delay."""
+    longer than it usually takes until the next create of an id, so that windows last until the longest delay. `in_time`:
+    calls that come late are wrong, too, which a busy machine can't avoid."""
 
     creates: int = 100_000
     ids: int = 1_000
@@ -48,6 +49,7 @@ class Plan:
     killed_at: float = 0.4
     delay_s: int = 2
     max_delay_s: int = 6
+    in_time: bool = True
 
 
 @dataclass
@@ -195,11 +197,13 @@ class Drill:
         wrong: list[str] = []
         late: dict[bool, list[float]] = {False: [], True: []}
         windows = again = twice = 0
+        # The machine has halted: a node that lives has lost results, too.
+        halted = any("dispatch paused" in server.log() for server in self.servers[1:])
         for number, account in sorted(self.accounts.items()):
             names: dict[str, list[int]] = {}
             for call in account.calls:
                 again += call.name in names
-                if call.name in names and shard(number) not in self.lost:
+                if call.name in names and shard(number) not in self.lost and not halted:
                     wrong.append(f"d{number}: {call.name} was called again, though its node lives")
                 if names.setdefault(call.name, call.payloads) != call.payloads:
                     wrong.append(f"d{number}: {call.name} with {names[call.name]}, and with {call.payloads}")
@@ -239,7 +243,7 @@ class Drill:
                 continue
             behind_s = (came - at) / 1e6 - self.plan.max_delay_s
             late[is_lost].append(behind_s)
-            if behind_s > allowed_s:
+            if behind_s > allowed_s and self.plan.in_time:
                 wrong.append(f"d{number}: {payload} came {behind_s:.1f} s after its longest delay")
         return wrong
 

@@ -36,6 +36,7 @@ from tests.support.command import command
 from tests.support.dynamodb import DynamoServer
 from tests.support.http import Client, Receiver
 from tests.support.mysql import MysqlServer
+from tests.support.ports import free_port
 from tests.support.postgresql import PostgresServer
 from tests.support.program import ServerProgram, running
 from tests.support.server import ServerProcess
@@ -116,7 +117,9 @@ class Supervised:
         self._flags = (*flags, "--store", target)
         self._env = {**KEY, **(env or {})}
         of_source = {**self._env, "TOCSIN_SHARDS": str(SHARDS)}
-        self.server = ServerProcess(folder, *flags, "--store", source, env=of_source)
+        # One that is free for it between its end and the next start.
+        port = str(free_port())
+        self.server = ServerProcess(folder, *flags, "--store", source, "--port", port, env=of_source)
         self.moved = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 

@@ -14,6 +14,7 @@ from tests.e2e.tenant import Tenant, new_id
 from tests.support.calls import Api, Inbox
 from tests.support.http import Receiver
 from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_port
 from tests.support.server import ServerProcess
 
 
@@ -26,9 +27,11 @@ async def browser() -> AsyncIterator[Browser]:
 
 @asynccontextmanager
 async def serving(folder: Path, **env: str) -> AsyncIterator[ServerProcess]:
-    """Starts a server. Its lists search without a short time limit, except in tests that set one."""
+    """Starts a server, whose port is free for it when a test starts it again. Its lists search without a short time limit,
+    except in tests that set one."""
     chromium_path()
-    running = ServerProcess(folder / "data", env={"TOCSIN_UI_LIST_SEARCH_TIMEOUT": f"{PATIENCE_S}s", **env})
+    env = {"TOCSIN_UI_LIST_SEARCH_TIMEOUT": f"{PATIENCE_S}s", **env}
+    running = ServerProcess(folder / "data", "--port", str(free_port()), env=env)
     await running.start()
     try:
         yield running

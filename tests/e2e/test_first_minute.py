@@ -50,6 +50,7 @@ async def test_first_timer_is_created_and_fires(shown: Window, inbox: tuple[Inbo
     await page.get_by_role("link", name="Timers").first.click()
     await expect(page.get_by_role("heading", name="No pending timers")).to_be_visible()
     await page.get_by_role("link", name="New timer").first.click()
+    await shown.arrived("New timer")
     await page.get_by_label("URL", exact=True).fill(url)
     await shown.unfold("Id")
     await page.get_by_label("Id", exact=True).fill("first")

@@ -17,6 +17,7 @@ async def create(shown: Window, match: str) -> None:
     page = shown.page
     await shown.go("/flows")
     await page.get_by_role("link", name="New flow").first.click()
+    await shown.arrived("New flow")
     await page.get_by_role("textbox", name="Flow").fill(match)
     limits = page.get_by_role("group", name="Each key")
     await limits.get_by_role("textbox", name="Attempts").fill("many")

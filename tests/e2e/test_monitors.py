@@ -37,6 +37,7 @@ async def create(shown: Window, name: str) -> str:
     page = shown.page
     await shown.go("/monitors")
     await page.get_by_role("link", name="New monitor").first.click()
+    await shown.arrived("New monitor")
     await page.get_by_role("textbox", name="Id", exact=True).fill(name)
     await page.get_by_label("When, in words").fill("now and then")
     await page.get_by_role("button", name="Create monitor").click()
@@ -68,6 +69,8 @@ async def test_a_monitor_is_created_pinged_paused_and_deleted(
         beside = page.get_by_role("complementary", name=f"Monitor {name}")
         await expect(beside).to_contain_text("tocsin exec")
         await beside.get_by_role("button", name="Resume").click()
+        # What follows would be lost with what the answer replaces.
+        await expect(page.get_by_role("button", name="Pause")).to_be_visible()
         await page.locator("summary", has_text="Delete").click()
         await page.get_by_role("button", name="Delete monitor").click()
         await expect(page.get_by_role("row", name=name)).to_have_count(0)

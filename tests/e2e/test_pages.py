@@ -357,7 +357,7 @@ async def test_now_is_true_while_it_is_open_and_shows_since_when_nothing_is_know
 
 async def test_cluster_page_shows_owners_of_shards(shown: Window, server: ServerProcess, api: Api) -> None:
     page = shown.page
-    await api.create("near", URL, delay="1m")
+    await api.create("near", URL, delay="4m")
     await shown.go("/nodes")
     cluster = await view(server)
     (node,) = cluster["nodes"]

@@ -302,6 +302,7 @@ async def test_timer_is_rescheduled_edited_canceled_and_brought_back(shown: Wind
     await expect(page.locator(".lead-row time")).to_have_attribute("datetime", "2040-07-01T10:00:00Z")
     await page.get_by_role("link", name="Edit").click()
     await expect(page.locator("#equivalent")).to_contain_text("No changes yet.")
+    await page.wait_for_load_state()
     await shown.unfold("Description, tags and flow", "Expires")
     await page.get_by_role("textbox", name="Tags").fill("eu, vip")
     await page.get_by_role("textbox", name="Expires after").fill("15m")

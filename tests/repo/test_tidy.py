@@ -21,7 +21,7 @@ FILES = [
     ).stdout.splitlines()
     if (ROOT / name).is_file()
 ]
-TEXTS = [path for path in FILES if path.suffix not in {".png", ".ico", ".woff2"}]
+TEXTS = [path for path in FILES if path.suffix not in {".png", ".ico", ".woff2", ".gz"}]
 SOURCES = [path for path in FILES if path.suffix == ".py" and path.parts[0] == "src"]
 PAGES = [path for path in FILES if path.suffix == ".md"]
 PACKAGES = [ROOT / "src" / "tocsin", ROOT / "sdks" / "python" / "src" / "tocsin_client"]

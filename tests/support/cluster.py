@@ -156,11 +156,17 @@ async def until(condition: Callable[[], Awaitable[bool]], timeout_s: float = PAT
             await asyncio.sleep(0.1)
 
 
+def evenly(owned: Counter[str | None]) -> bool:
+    """Whether all shards are owned, and each owner has its share: then none of them moves any more."""
+    return None not in owned and max(owned.values(), default=0) - min(owned.values(), default=0) <= 1
+
+
 async def shared_by(servers: list[ServerProcess], names: set[str], timeout_s: float = PATIENCE_S) -> None:
-    """Returns when all shards are owned, and these nodes own all of them, each some, as each of the servers sees it."""
+    """Returns when these nodes own all shards, each its share, as each of the servers sees it."""
 
     async def are_shared() -> bool:
-        return all([(await owners(server)).keys() == names for server in servers])
+        found = [await owners(server) for server in servers]
+        return all(owned.keys() == names and evenly(owned) for owned in found)
 
     await until(are_shared, timeout_s)
 

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import socket
 import subprocess
 import time
+from functools import cache
+from pathlib import Path
 
 from tests.support.patience import PATIENCE_S
 
+_FIRST = 10_000
+_TRIES = 100
+_random = random.SystemRandom()
+
 
 def free_port() -> int:
-    """A loopback port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A loopback port that was free a moment ago. It is none of those that the system hands out: the many servers and
+    connections of other tests would take one of those before it is used, now and then."""
+    for _ in range(_TRIES):
+        port = _random.randrange(_FIRST, _handed_out()) if _handed_out() > _FIRST else 0
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return int(probe.getsockname()[1])
+    raise OSError(f"no port is free between {_FIRST} and {_handed_out()}")
+
+
+@cache
+def _handed_out() -> int:
+    """The first of the ports that the system gives to whoever names none."""
+    known = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    # Elsewhere those of RFC 6335.
+    return int(known.read_text().split()[0]) if known.exists() else 49_152
 
 
 def wait_for_port(port: int, process: subprocess.Popen[bytes], timeout_s: float = PATIENCE_S) -> None:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.ports import free_port
 
 from tocsin_client import RetryPolicy
 from tocsin_client.receiver import Dedup
@@ -37,7 +38,8 @@ def test_the_work_is_done_once(server, tmp_path, point):
         connection.execute("CREATE TABLE reminders (timer TEXT)")
     with server.client() as client:
         client.namespaces.create(point.replace(" ", "-"), secret=SECRET)
-        with receiver(0, database, point) as (process, port):
+        # Where it is started again, so none that others might get meanwhile.
+        with receiver(free_port(), database, point) as (process, port):
             # Not due again before the receiver is back, however long it takes to start.
             policy = RetryPolicy(initial_interval="10m")
             url = f"http://127.0.0.1:{port}/"

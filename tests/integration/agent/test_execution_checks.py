@@ -7,8 +7,10 @@ import asyncio
 import msgspec
 
 from tests.integration.agent.execution_parts import Arrival, Bench, Service, answer, limited
+from tocsin.model.ids import Uuid7Source
 from tocsin.service_calls.events import ExecutionsInterrupted
 from tocsin.service_calls.messages import ExecutionFailed, ExecutionInterrupted, ExecutionSucceeded
+from tocsin.telemetry.clock import SystemClock
 
 
 async def test_a_logged_end_is_published_again() -> None:
@@ -85,12 +87,14 @@ async def test_a_late_order_is_failed_and_never_sent() -> None:
         await go.wait()
         return answer()
 
-    limits = limited(start_timeout_us=300_000, executions_per_destination_max=1)
+    limits = limited(executions_per_destination_max=1)
     async with Bench(limits) as bench, Service(reply, bench.changes) as service:
-        first, second = bench.order(service.url), bench.order(service.url)
-        await bench.hand_over(first, second)
+        await bench.hand_over(bench.order(service.url))
         await bench.changes.until(lambda: service.in_flight == 1)
-        await asyncio.sleep(0.35)
+        # Its id has the instant at which it was ordered, and it waits for the first one.
+        bench.new_id = Uuid7Source(lambda: SystemClock().now_us() - limits.start_timeout_us)
+        second = bench.order(service.url)
+        await bench.hand_over(second)
         go.set()
         await bench.changes.until(lambda: bench.has_ended(bench.execution_id(second)))
         end = bench.end(bench.execution_id(second))

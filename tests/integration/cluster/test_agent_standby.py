@@ -11,7 +11,7 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from tests.support.calls import Inbox
-from tests.support.cluster import SOON, running, through, until, view
+from tests.support.cluster import SOON, STEADY, running, through, until, view
 from tests.support.http import Client, Receiver
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy
@@ -138,8 +138,8 @@ async def test_calls_are_signed_whichever_node_rotated_the_secret_or_makes_the_c
 
 @pytest.mark.timeout(400)
 async def test_any_node_answers_requests_and_shows_where_the_agent_runs(tmp_path: Path, postgresql_url: str) -> None:
-    nodes = [node(tmp_path, name, postgresql_url) for name in ("one", "two")]
-    timers_only = node(tmp_path, "three", postgresql_url, "--no-agent")
+    nodes = [node(tmp_path, name, postgresql_url, **STEADY) for name in ("one", "two")]
+    timers_only = node(tmp_path, "three", postgresql_url, "--no-agent", **STEADY)
     async with running(*nodes, timers_only):
         one, two = nodes
 
@@ -184,7 +184,7 @@ async def test_a_relayed_request_carries_the_client_address_but_not_the_key(
     secret, seen = "tk_1_a-secret-of-the-tenant", list[bool]()
     port = free_port()
     async with Proxy(("127.0.0.1", port)) as proxy:
-        one, two = (node(tmp_path, name, postgresql_url) for name in ("one", "two"))
+        one, two = (node(tmp_path, name, postgresql_url, **STEADY) for name in ("one", "two"))
         through(one, proxy, port)
         for server in (one, two):
             # If keys are required, addresses of this machine are called only on demand.
@@ -194,9 +194,10 @@ async def test_a_relayed_request_carries_the_client_address_but_not_the_key(
             await until_led_by(two, "one")
             store = open_store(load_settings({"store": postgresql_url}))
             await store.open(16)
-            await put_api_key(store, ApiKey("1", hash_key(secret), Role.WRITE, tenants=(tenant,)))
             limited = ApiKey("2", hash_key("limited"), Role.WRITE, operations=("calls/list",), sources=("10.0.0.0/8",))
             await put_api_key(store, limited)
+            # The last one: whoever knows it knows all of them.
+            await put_api_key(store, ApiKey("1", hash_key(secret), Role.WRITE, tenants=(tenant,)))
             await store.close()
             proxy.when(secret.encode(), lambda: seen.append(True))
             client = Client(two.address, {"authorization": f"Bearer {secret}"})
@@ -230,7 +231,9 @@ async def until_led_by(server: ServerProcess, name: str) -> bool:
 @pytest.mark.timeout(400)
 async def test_requests_wait_for_a_node_that_takes_over(tmp_path: Path, postgresql_url: str) -> None:
     """After a kill, without notice: requests right after it wait and are answered."""
-    one, two = (node(tmp_path, name, postgresql_url) for name in ("one", "two"))
+    # However long a busy machine takes to start another agent.
+    waits = {"TOCSIN_CLUSTER_AGENT_WAIT": "1m"}
+    one, two = (node(tmp_path, name, postgresql_url, **waits) for name in ("one", "two"))
     async with running(one, two):
         await until_led_by(two, "one")
         await one.kill()

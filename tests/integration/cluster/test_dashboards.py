@@ -95,6 +95,8 @@ def _panels() -> Iterator[tuple[str, str]]:
                 yield f"{board.title}: {panel.title}", " or ".join(queries)
 
 
+# Two nodes and Prometheus, and a question for each panel.
+@pytest.mark.timeout(400)
 async def test_every_panel_of_a_cluster_at_work_has_data(tmp_path: Path, request: pytest.FixtureRequest):
     url = await new_database(request, "postgresql")
     # A short look-ahead, so that timers are loaded from the store.

@@ -10,13 +10,15 @@ import asyncpg
 import trustme
 
 from tests.support.certificates import NodeFiles
-from tests.support.cluster import SOON, node, running
+from tests.support.cluster import node, running
 from tests.support.command import command
 from tests.support.nats import NatsServer
 from tests.support.ports import free_port
 from tests.support.postgresql import PostgresServer
 
 SECRET = "s" * 32
+#: A neighbour is alive if a heartbeat of it comes within two and a half of these: the node's own are far more frequent.
+PATIENT = {"TOCSIN_HEARTBEAT_INTERVAL": "2s"}
 
 
 async def test_a_neighbour_is_examined_with_this_machines_settings(tmp_path: Path, postgresql_url: str) -> None:
@@ -26,13 +28,16 @@ async def test_a_neighbour_is_examined_with_this_machines_settings(tmp_path: Pat
     server.env |= files.env
 
     async def neighbour(**env: str) -> tuple[int, str, str]:
-        settings = {**SOON, "TOCSIN_STORE": postgresql_url, "TOCSIN_PORT": str(free_port()), **env}
-        code, out, _ = await command("doctor", "--json", "--data-dir", str(tmp_path), env=settings)
-        by_check = {each["check"]: each for each in json.loads(out)}
-        assert by_check["store"]["result"] in ("ok", "warn"), by_check
-        assert by_check["clock"]["result"] == "ok", by_check
-        found = by_check["neighbours"]
-        return code, found["result"], found["text"]
+        settings = {**PATIENT, "TOCSIN_STORE": postgresql_url, "TOCSIN_PORT": str(free_port()), **env}
+        while True:
+            code, out, _ = await command("doctor", "--json", "--data-dir", str(tmp_path), env=settings)
+            by_check = {each["check"]: each for each in json.loads(out)}
+            assert by_check["store"]["result"] in ("ok", "warn"), by_check
+            assert by_check["clock"]["result"] == "ok", by_check
+            found = by_check["neighbours"]
+            # A busy machine may halt the neighbour for longer than it is waited for.
+            if "no answer in time" not in found["text"]:
+                return code, found["result"], found["text"]
 
     async with running(server):
         right, rotating, other_secret, no_secret, plain = await asyncio.gather(

@@ -13,7 +13,7 @@ from tests.integration.cluster.test_agent_standby import node, text
 from tests.integration.server.test_agent_flow import finished, new_id, submit
 from tests.integration.server.test_call_flows import Watched
 from tests.support.calls import Inbox
-from tests.support.cluster import running, shared_by, until
+from tests.support.cluster import STEADY, running, shared_by, until
 from tests.support.http import Client, Receiver
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
@@ -33,7 +33,7 @@ async def servers(
 ) -> AsyncIterator[list[ServerProcess]]:
     """Two nodes, one of which runs the agent. The last test stops it."""
     folder, store = tmp_path_factory.mktemp("flows"), await shared_postgresql.create_database()
-    servers = [node(folder, name, store) for name in ("one", "two")]
+    servers = [node(folder, name, store, **STEADY) for name in ("one", "two")]
     async with running(*servers):
         await shared_by(servers, {"one", "two"})
         yield servers

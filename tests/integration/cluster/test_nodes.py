@@ -132,11 +132,11 @@ async def _without_shards(one: ServerProcess, two: ServerProcess) -> ServerProce
 async def test_a_node_with_another_secret_claims_nothing_and_reports_why(tmp_path: Path, postgresql_url: str) -> None:
     """The others have a new secret and still accept the former one, which one of them proves itself with."""
     former, new, wrong = "the former secret", "the secret after it", "a third secret of nobody"
-    one, two = node(tmp_path, "one", postgresql_url, secret=former), node(tmp_path, "two", postgresql_url, secret=new)
+    one, two, third = (
+        node(tmp_path, name, postgresql_url, secret=secret, steady=True)
+        for name, secret in (("one", former), ("two", new), ("third", wrong))
+    )
     two.env["TOCSIN_CLUSTER_SECRET_FORMER"] = former
-    third = node(tmp_path, "third", postgresql_url, secret=wrong)
-    for server in (one, two, third):
-        server.env |= {"TOCSIN_MEMBER_TIMEOUT": "3s", "TOCSIN_NODE_LEASE": "2s"}
     async with running(one, two, third):
         await shared_by([one, two], {"one", "two"})
         client = Client(third.address)

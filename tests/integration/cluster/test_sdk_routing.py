@@ -35,7 +35,7 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
 
 def _node(folder: Path, name: str, store: str) -> ServerProcess:
     port = free_port()
-    server = node(folder, name, store, "--port", str(port))
+    server = node(folder, name, store, "--port", str(port), steady=True)
     server.env["TOCSIN_ADVERTISE_API"] = f"http://127.0.0.1:{port}"
     return server
 

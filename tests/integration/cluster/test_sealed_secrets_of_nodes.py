@@ -37,7 +37,7 @@ def _bytes(value: object) -> bytes:
 
 async def test_nodes_share_a_key_and_their_database_has_no_secret_in_clear(tmp_path: Path, postgresql_url: str) -> None:
     plants = Plants()
-    one, two = (node(tmp_path, name, postgresql_url) for name in ("one", "two"))
+    one, two = (node(tmp_path, name, postgresql_url, steady=True) for name in ("one", "two"))
     for each in (one, two):
         each.env |= KEY
         # With the service agent, whose tables are in the same database.

@@ -153,7 +153,7 @@ async def test_a_request_that_was_sent_is_never_reported_as_not_sent(receive: An
     receiver, hung = await receive(script), await receive(hang)
     client = client_with(limits=CallbackLimits(connections_max=1))
     assert (await client.call(receiver.url)).outcome == TOOK
-    again = client.begin(receiver.url, timeout_us=200_000)
+    again = client.begin(receiver.url, timeout_us=2_000_000)
     client.begin(hung.url)
     exchange = await again
     assert isinstance(exchange.outcome, NoResponse)

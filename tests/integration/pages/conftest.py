@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from tocsin.administration import put_api_key
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.server.node import Server, open_store
 from tocsin.settings import Settings, load_settings
+from tocsin.web.pages import counts
 from tocsin.web.pages.assets import Assets
 
 _TOKEN = re.compile(r'name="csrf" (?:content|value)="([0-9a-f]+)"')
@@ -85,16 +86,18 @@ async def add_keys(settings: Settings, keys: dict[str, tuple[Role, tuple[str, ..
 
 
 @pytest.fixture
-async def start(tmp_path: Path) -> AsyncIterator[Start]:
-    """Starts nodes with these settings."""
+async def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Start]:
+    """Starts nodes with these settings. Their pages wait for the counts of tabs and for sign-ins, however long these take."""
     if not Assets().built:
         lacking("pages", "the web pages are not built; run `make web`")
+    monkeypatch.setattr(counts, "_WAIT_S", PATIENCE_S)
     nodes: list[Node] = []
 
     async def begin(keys: dict[str, tuple[Role, tuple[str, ...]]] | None = None, **chosen: Any) -> Node:
         settings = load_settings(
             {"store": "memory://", "port": 0, "data_dir": tmp_path, "keys_refresh": "50ms", "shards": 4, **chosen}
         )
+        settings = replace(settings, ui=replace(settings.ui, session_store_timeout_s=PATIENCE_S))
         if keys is not None:
             await add_keys(settings, keys)
         server = Server(settings)

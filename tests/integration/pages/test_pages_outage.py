@@ -13,6 +13,7 @@ from tests.integration.pages.conftest import Browser, Node
 from tests.support.patience import PATIENCE_S
 from tocsin.model.errors import StoreUnreachable
 from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.dispatcher import Dispatcher
 
 WORDS = "The store in memory does not answer, or too slowly."
 
@@ -81,20 +82,26 @@ async def test_open_pages_are_notified_of_an_outage_and_of_its_end(node: Node, m
         async for line in lines:
             if line == "event: outage":
                 sent.append(json.loads((await anext(lines)).removeprefix("data: ")))
-                if len(sent) == 2:
+                if not sent[-1]:
                     break
+                if len(sent) > 1:
+                    # The lease had ended meanwhile; a heartbeat renews it.
+                    continue
                 page = await pictured(browser, "/timers")
                 assert f"{WORDS} Nothing fires." in page and "It began at <time" in page
                 monkeypatch.undo()
                 dispatcher.resume(dispatcher._clock_base)
     assert f"{WORDS} Nothing fires." in sent[0]
     assert "What is shown here is as of <time" in sent[0] and "data-as-of=" in sent[0]
-    assert sent[1] == ""
 
 
-async def test_a_list_states_it_while_the_node_fires_nothing_for_another_reason(node: Node) -> None:
+async def test_a_list_states_it_while_the_node_fires_nothing_for_another_reason(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     browser = node.browser()
     await browser.create("one")
+    # The next heartbeat would.
+    monkeypatch.setattr(Dispatcher, "resume", lambda _dispatcher, _clock_base_us: None)
     node.server.service._supervisor.dispatcher.pause("clock_skew")
     answer = await browser.get("/timers")
     assert answer.status_code == 200 and 'data-id="one"' in answer.text

@@ -205,7 +205,9 @@ async def test_invalid_keys_are_limited_per_address_and_valid_ones_are_not(
         ]
         statuses = [answer.status_code for answer in answers]
         assert statuses[:20] == [401] * 20
-        assert (statuses[-1], int(answers[-1].headers["retry-after"]) >= 1) == (429, True)
+        # Each few seconds, one more is let through.
+        limited = [answer for answer in answers if answer.status_code == 429]
+        assert limited and all(int(answer.headers["retry-after"]) >= 1 for answer in limited)
         assert (await Caller(server, key)("namespaces/list"))[0] == 200
         metrics = (await client.get("/metrics", headers={"authorization": f"Bearer {key}"})).text
     assert 'tocsin_authentication_failures_total{reason="unknown_key"} 40.0' in metrics

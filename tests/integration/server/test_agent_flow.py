@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -13,6 +12,7 @@ import pytest_asyncio
 
 from tests.support.calls import Inbox
 from tests.support.http import Client, Receiver
+from tests.support.ports import free_port
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
 from tests.support.slow_receiver import SlowReceiver
@@ -79,13 +79,6 @@ async def receiver() -> AsyncIterator[SlowReceiver]:
         yield receiver
 
 
-def dead_url() -> str:
-    """A URL on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}/"
-
-
 async def submit(client: Client, tenant: str, url: str, **more: Any) -> str:
     body = {"name": "a call", "requestSpec": {"method": "POST", "url": url, "body": {"n": 1}}, **more}
     status, answer = await client.post(f"/api/v1/tenants/{tenant}/service-calls", body)
@@ -112,7 +105,7 @@ async def test_calls_now_later_and_in_vain(server: ServerProcess, receiver: Slow
     due_at = now_us() + 1_500_000
     now = await submit(client, tenant, f"{receiver.url}/now", tags=["first"])
     later = await submit(client, tenant, f"{receiver.url}/later", dueAt=format_instant(due_at))
-    dead = await submit(client, tenant, dead_url())
+    dead = await submit(client, tenant, f"http://127.0.0.1:{free_port()}/")
     teapot = await submit(client, tenant, f"{receiver.url}/teapot")
 
     done = await finished(client, tenant, now)

@@ -42,7 +42,8 @@ class Lines:
         self.path = path
 
     def read(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.path.read_text().splitlines()]
+        """The complete lines: the last one may be about to be written."""
+        return [json.loads(line) for line in self.path.read_text().split("\n")[:-1]]
 
     async def wait(self, found: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
         async def there() -> bool:

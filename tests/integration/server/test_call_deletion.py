@@ -85,7 +85,8 @@ async def test_waiting_calls_that_match_are_deleted(kind: str, tmp_path: Path, r
 
     is_killed = kind == EACH[0]
     wanted = {**DELETE, "tenant": tenant, "filter": {"tags": ["eu"]}, "idempotencyKey": "once"}
-    status, answer = await api("jobs/create", **wanted, ratePerSecond=8 if is_killed else 5_000)
+    # So slow that a busy machine kills the server long before the end.
+    status, answer = await api("jobs/create", **wanted, ratePerSecond=2 if is_killed else 5_000)
     assert status == 202, answer
     job_id = answer["job"]["id"]
     if is_killed:

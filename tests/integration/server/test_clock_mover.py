@@ -136,9 +136,10 @@ async def test_what_was_answered_is_durable_before_the_clock_goes_on(tmp_path: P
 
 async def test_what_comes_to_no_end_halts_the_clock(tmp_path: Path) -> None:
     again = CallsAgain(-HOUR_US)
-    async with serving(tmp_path, patience_us=300_000) as (server, dev), Receiver(again) as receiver:
+    # Long enough for what comes to an end before it, on a busy machine.
+    async with serving(tmp_path, patience_us=3_000_000) as (server, dev), Receiver(again) as receiver:
         await create(server, receiver.url)
-        with pytest.raises(ClockHalted, match=r"after 1 steps .*: not at rest within 300ms: "):
+        with pytest.raises(ClockHalted, match=r"after 1 steps .*: not at rest within 3s: "):
             await dev.advance(AdvanceMode.STEP, by_us=US_PER_DAY)
         # It stands where this began.
         assert dev.read().now_us < again.instants[0] + HOUR_US

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.calls import Api, Inbox
+from tests.support.cluster import until
 from tests.support.http import Client, Receiver
 from tests.support.patience import PATIENCE_S
 from tests.support.raw import closed, exchange
@@ -48,16 +49,24 @@ async def test_slow_heads_and_silent_connections_are_closed(tmp_path: Path) -> N
     )
     assert (slow.status, slow.problem["error"]) == (408, "REQUEST_TIMEOUT")
     assert silent == b""
-    client = Client(server.address)
-    # A body that is late has its own, longer time: the head was complete.
-    assert (await client.post("/api/v1/namespaces/list", {}))[0] == 200
-    client.close()
+
+    async def is_answered() -> bool:
+        """A busy machine may halt a client for longer than its head may take."""
+        client = Client(server.address)
+        try:
+            return (await client.post("/api/v1/namespaces/list", {}))[0] == 200
+        except (OSError, EOFError):
+            return False
+        finally:
+            client.close()
+
+    await until(is_answered)
     assert await server.stop() == 0
 
 
 async def test_answers_announce_how_long_an_idle_connection_is_kept(tmp_path: Path) -> None:
     """On the direct path, whose heads are known the second time, and on uvicorn's."""
-    server = ServerProcess(tmp_path / "data", env={"TOCSIN_KEEP_ALIVE_TIMEOUT": "2500ms"})
+    server = ServerProcess(tmp_path / "data", env={"TOCSIN_KEEP_ALIVE_TIMEOUT": "59500ms"})
     await server.start()
     body = b'{"namespace": "default", "timerId": "nobody"}'
     direct = POST + b"content-length: %d\r\n\r\n" % len(body) + body
@@ -65,7 +74,7 @@ async def test_answers_announce_how_long_an_idle_connection_is_kept(tmp_path: Pa
     for request in (direct, direct, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"):
         writer.write(request)
         head = await reader.readuntil(b"\r\n\r\n")
-        assert head.count(b"\r\nkeep-alive: timeout=3\r\n") == 1, head
+        assert head.count(b"\r\nkeep-alive: timeout=60\r\n") == 1, head
         assert b"connection:" not in head
         length = next(line for line in head.splitlines() if line.startswith(b"content-length: "))
         await reader.readexactly(int(length.split()[1]))

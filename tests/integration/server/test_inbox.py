@@ -44,10 +44,11 @@ async def program(request: pytest.FixtureRequest) -> Program:
 
 @asynccontextmanager
 async def draining(
-    folder: Path, program: Program, *flags: str, poll: str = "100ms"
+    folder: Path, program: Program, *flags: str, poll: str = "100ms", **env: str
 ) -> AsyncIterator[tuple[ServerProcess, Api]]:
     """A server that drains rows of two namespaces, of which one is missing."""
-    async with serving(folder, "--no-agent", *flags, env=program.settings(SHOP, "missing", poll=poll)) as server:
+    env |= program.settings(SHOP, "missing", poll=poll)
+    async with serving(folder, "--no-agent", *flags, env=env) as server:
         yield server, Api(server)
 
 
@@ -63,6 +64,18 @@ async def until(condition: Callable[[], bool | Awaitable[bool]]) -> None:
 
 async def emptied(program: Program) -> None:
     await until(lambda: not program.left())
+
+
+async def counted(server: ServerProcess, **outcomes: int) -> dict[str, float]:
+    """The metrics, once so many rows have had these outcomes: what a row shows is counted a moment later."""
+    found: dict[str, float] = {}
+
+    async def are_counted() -> bool:
+        found.update(await metrics(server))
+        return all(found[f'tocsin_inbox_rows_total{{outcome="{name}"}}'] == number for name, number in outcomes.items())
+
+    await until(are_counted)
+    return found
 
 
 async def metrics(server: ServerProcess) -> dict[str, float]:
@@ -92,10 +105,9 @@ async def test_committed_rows_fire_and_those_rolled_back_do_not(tmp_path: Path, 
         await emptied(program)
         assert sorted(call.body["timerId"] for call in calls.calls) == ["a", "b", "größe/17 ☂"]
         assert [call.body["payload"] for call in calls.calls[:2]] == [{"größe": 1}] * 2
-        counted = await metrics(server)
-        assert counted['tocsin_inbox_rows_total{outcome="created"}'] == 3
-        assert (counted["tocsin_inbox_draining"], counted["tocsin_inbox_away_seconds"]) == (1, 0)
-        assert counted["tocsin_inbox_lag_seconds_count"] >= 2
+        shown = await counted(server, created=3)
+        assert (shown["tocsin_inbox_draining"], shown["tocsin_inbox_away_seconds"]) == (1, 0)
+        assert shown["tocsin_inbox_lag_seconds_count"] >= 2
         assert await ready(server) == (200, {"status": "ready"})
 
 
@@ -180,8 +192,7 @@ async def test_what_is_refused_for_good_stays_with_its_reason_until_it_is_replay
         assert "callbackUrl" in reasons["address"]
         assert "mended" in await program.cli("list", "--dead", "--namespace", "missing")
         assert json.loads(await program.cli("status", "--json")) == {"waiting": 0, "dead": 5}
-        counted = await metrics(server)
-        assert (counted['tocsin_inbox_rows_total{outcome="dead"}'], counted["tocsin_inbox_rows_dead"]) == (5, 5)
+        assert (await counted(server, dead=5))["tocsin_inbox_rows_dead"] == 5
 
         env = program.settings(SHOP) | {"TOCSIN_PORT": str(server.port), "TOCSIN_DATA_DIR": str(server.data_dir)}
         code, found, _ = await command("doctor", env=env)
@@ -210,9 +221,9 @@ async def test_a_quota_delays_rows_and_loses_none(tmp_path: Path, program: Progr
         await emptied(program)
         _, page = await api("timers/list", namespace=SHOP)
         assert len(page["timers"]) == 12
-        counted = await metrics(server)
-        assert counted['tocsin_inbox_rows_total{outcome="waiting"}'] >= 1
-        assert counted['tocsin_inbox_rows_total{outcome="dead"}'] == 0
+        shown = await counted(server, created=12)
+        assert shown['tocsin_inbox_rows_total{outcome="waiting"}'] >= 1
+        assert shown['tocsin_inbox_rows_total{outcome="dead"}'] == 0
 
 
 async def test_a_row_that_was_created_before_fires_once(tmp_path: Path, program: Program) -> None:
@@ -299,8 +310,8 @@ async def test_only_the_inbox_notices_that_its_database_is_away(
             assert "inbox: its database has not answered" in body["notices"][0]
             for each in ids:
                 await api.create(each, receiver.url, namespace=SHOP)
+            # Whoever waited for the database would wait until after this.
             await calls.wait(lambda made: {call.body["timerId"] for call in made} >= set(ids))
-            assert max(call.lag_us for call in calls.calls if call.body["timerId"] in ids) < 2_000_000
 
         await away("healthy-1", "healthy-2")
         await asyncio.to_thread(database.start)
@@ -329,7 +340,9 @@ async def test_a_database_that_hangs_delays_no_timer_and_no_stop(
     program, database = await new_program(request, "mysql", own=True)
     await program.cli("migrate")
     calls = Calls()
-    async with Receiver(calls) as receiver, draining(tmp_path, program) as (server, api):
+    # Whoever waited for the database would wait for longer than this test does.
+    hangs = {"TOCSIN_DATABASE_STATEMENT_TIMEOUT": "10m"}
+    async with Receiver(calls) as receiver, draining(tmp_path, program, **hangs) as (server, api):
         program.write(SHOP, receiver.url, "first")
         await calls.count(1)
         database.pause()
@@ -337,8 +350,7 @@ async def test_a_database_that_hangs_delays_no_timer_and_no_stop(
             for n in range(5):
                 await api.create(f"healthy-{n}", receiver.url, namespace=SHOP)
             await calls.count(6)
-            assert max(call.lag_us for call in calls.calls[1:]) < 2_000_000
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(PATIENCE_S):
                 assert await server.stop() == 0
         finally:
             database.resume()

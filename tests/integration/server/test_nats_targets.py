@@ -199,11 +199,12 @@ async def test_a_timer_whose_subject_is_no_longer_permitted_is_suspended(
     server = ServerProcess(tmp_path / "data", "--no-agent", env=_env(shared_nats.url, f"default={prefix}"))
     await server.start()
     try:
-        await Api(server).create("a", f"nats://{prefix}.late", delay="1s")
+        await Api(server).create("a", f"nats://{prefix}.late", delay="1h")
         await server.stop()
         server.env = _env(shared_nats.url, "default=elsewhere") if targets else {}
         await server.start()
         api = Api(server)
+        assert (await api("timers/update", namespace="default", timerId="a", delay="0s"))[0] == 200
         async with asyncio.timeout(PATIENCE_S):
             while (await api("timers/explain", namespace="default", timerId="a"))[1]["state"] != "suspended":  # noqa: ASYNC110 -- no signal
                 await asyncio.sleep(0.05)

@@ -213,7 +213,14 @@ async def test_another_nodes_execution_joins_the_trace(tmp_path: Path, postgresq
                 tmp_path / name,
                 "--store",
                 postgresql_url,
-                env={**SOON, **_env(spans, 0), "TOCSIN_NODE_NAME": name, "TOCSIN_AGENT_SQL_LOCK_WAIT": "100ms"},
+                env={
+                    **SOON,
+                    **_env(spans, 0),
+                    "TOCSIN_NODE_NAME": name,
+                    "TOCSIN_AGENT_SQL_LOCK_WAIT": "100ms",
+                    # However long a busy machine takes to start another agent.
+                    "TOCSIN_CLUSTER_AGENT_WAIT": "1m",
+                },
             )
             for name in ("one", "two")
         }

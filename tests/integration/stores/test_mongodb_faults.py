@@ -134,7 +134,7 @@ async def test_a_transaction_that_timed_out_before_its_commit_is_not_in_the_way_
 
 async def test_what_a_killed_server_acknowledged_is_there_after_its_restart(mongodb: MongoServer) -> None:
     url = mongodb.new_url()
-    async with opened(url, connect_timeout_s=1.0, operation_timeout_s=2.0) as store:
+    async with opened(url, connect_timeout_s=1.0, operation_timeout_s=10.0) as store:
         batch = await claimed(store)
         acknowledged = []
 

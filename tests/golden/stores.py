@@ -1,0 +1,189 @@
+"""The stores of golden data: how each is made, kept in one small file, and restored."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import subprocess
+import tarfile
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from tests.golden.content import environment
+from tests.support.command import command
+from tests.support.mysql import MysqlServer
+from tests.support.postgresql import PostgresServer
+from tests.support.program import ServerProgram
+from tests.support.server import ServerProcess
+
+SECRETS_KEY = "60" * 32
+#: The kinds of records of stores with service calls.
+OF_CALLS = frozenset({"tenant_label"})
+
+
+class GoldenStore(ABC):
+    """A store of which golden data are kept, in `file`."""
+
+    file: str
+    #: Whether service calls are in it; on other databases they have one of their own.
+    agent = False
+    #: The kinds of records that are never in it.
+    without: frozenset[str] = frozenset()
+    #: The fixture with the server of the database.
+    fixture: str | None = None
+
+    @abstractmethod
+    async def new(self, server: ServerProgram | None, folder: Path) -> ServerProcess:
+        """A server of Tocsin, not started, with an empty store."""
+
+    @abstractmethod
+    async def keep(self, server: ServerProgram | None, process: ServerProcess) -> bytes:
+        """The file with what is in the store, which no server of Tocsin uses any more."""
+
+    @abstractmethod
+    async def restored(self, server: ServerProgram | None, kept: bytes, folder: Path) -> ServerProcess:
+        """A server of Tocsin, not started, with a new store that has what was kept."""
+
+
+class Sqlite(GoldenStore):
+    """The data folder of a server that was stopped, with the key of its secrets."""
+
+    file, agent = "sqlite.tar.gz", True
+    # A single node needs no secret for others.
+    without = frozenset({"secret"})
+
+    async def new(self, server: ServerProgram | None, folder: Path) -> ServerProcess:
+        return ServerProcess(folder / "data", env=environment(folder))
+
+    async def keep(self, server: ServerProgram | None, process: ServerProcess) -> bytes:
+        files = ("tocsin.db", "agent.db", "secrets.key")
+        return packed({name: (process.data_dir / name).read_bytes() for name in files})
+
+    async def restored(self, server: ServerProgram | None, kept: bytes, folder: Path) -> ServerProcess:
+        unpack(kept, folder / "data")
+        return await self.new(server, folder)
+
+
+class Backup(Sqlite):
+    """What `tocsin backup` has made of that, and the key, which is never in a backup."""
+
+    file = "backup.tar.gz"
+
+    async def keep(self, server: ServerProgram | None, process: ServerProcess) -> bytes:
+        folder = process.data_dir.parent / "backup"
+        code, _, error = await command("backup", str(folder), "--data-dir", str(process.data_dir))
+        assert code == 0, error
+        key = {"secrets.key": (process.data_dir / "secrets.key").read_bytes()}
+        return packed({path.name: path.read_bytes() for path in sorted(folder.iterdir())} | key)
+
+    async def restored(self, server: ServerProgram | None, kept: bytes, folder: Path) -> ServerProcess:
+        backup, data = folder / "backup", folder / "data"
+        unpack(kept, backup)
+        code, _, error = await command("restore", str(backup), "--data-dir", str(data))
+        assert code == 0, error
+        (backup / "secrets.key").rename(data / "secrets.key")
+        return await self.new(server, folder)
+
+
+class OnServer(GoldenStore):
+    """A store on a database server. Its secrets are encrypted with a key that is known."""
+
+    def _process(self, url: str, folder: Path) -> ServerProcess:
+        flags = () if self.agent else ("--no-agent",)
+        env = environment(folder) | {"TOCSIN_SECRETS_KEY": SECRETS_KEY, "TOCSIN_STORE": url}
+        return ServerProcess(folder / "data", *flags, env=env)
+
+
+class Postgresql(OnServer):
+    """`pg_dump`, as statements that any client can send."""
+
+    file, agent, fixture = "postgresql.sql.gz", True, "shared_postgresql"
+
+    async def new(self, server: ServerProgram | None, folder: Path) -> ServerProcess:
+        assert isinstance(server, PostgresServer)
+        return self._process(await server.create_database(), folder)
+
+    async def keep(self, server: ServerProgram | None, process: ServerProcess) -> bytes:
+        assert isinstance(server, PostgresServer)
+        dumped = run(
+            server.programs / "pg_dump", "--inserts", "--no-owner", "--no-privileges", process.env["TOCSIN_STORE"]
+        )
+        # Commands of psql, and a setting that servers before 17 do not know.
+        lines = [line for line in dumped.splitlines() if not re.match(r"\\|--|$|SET transaction_timeout", line)]
+        return gzip.compress("\n".join(lines).encode(), mtime=0)
+
+    async def restored(self, server: ServerProgram | None, kept: bytes, folder: Path) -> ServerProcess:
+        process = await self.new(server, folder)
+        connection = await asyncpg.connect(process.env["TOCSIN_STORE"])
+        try:
+            await connection.execute(gzip.decompress(kept).decode())
+        finally:
+            await connection.close()
+        return process
+
+
+class Mysql(OnServer):
+    """`mysqldump`, which MariaDB and MySQL have."""
+
+    without = OF_CALLS
+    file, fixture = "mysql.sql.gz", "shared_mysql"
+
+    async def new(self, server: ServerProgram | None, folder: Path) -> ServerProcess:
+        assert isinstance(server, MysqlServer)
+        return self._process(server.new_url(), folder)
+
+    async def keep(self, server: ServerProgram | None, process: ServerProcess) -> bytes:
+        assert isinstance(server, MysqlServer)
+        options = ("--single-transaction", "--hex-blob", "--skip-comments", "--skip-dump-date")
+        database = process.env["TOCSIN_STORE"].rpartition("/")[2]
+        return gzip.compress(run("mysqldump", *self._login(server), *options, database).encode(), mtime=0)
+
+    async def restored(self, server: ServerProgram | None, kept: bytes, folder: Path) -> ServerProcess:
+        assert isinstance(server, MysqlServer)
+        process = await self.new(server, folder)
+        database = process.env["TOCSIN_STORE"].rpartition("/")[2]
+        run("mysql", *self._login(server), f"--execute=CREATE DATABASE {database}")
+        run("mysql", *self._login(server), database, stdin=gzip.decompress(kept))
+        return process
+
+    @staticmethod
+    def _login(server: MysqlServer) -> tuple[str, ...]:
+        return "--no-defaults", "--user=root", "--host=127.0.0.1", f"--port={server.port}", "--protocol=tcp"
+
+
+STORES: dict[str, GoldenStore] = {
+    "sqlite": Sqlite(),
+    "backup": Backup(),
+    "postgresql": Postgresql(),
+    "mysql": Mysql(),
+}
+
+
+def packed(files: dict[str, bytes]) -> bytes:
+    """An archive of the files."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(content), 0o600
+            tar.addfile(member, io.BytesIO(content))
+    return archive.getvalue()
+
+
+def unpack(archive: bytes, folder: Path) -> None:
+    """Puts the files of an archive into a folder, readable by this user only."""
+    folder.mkdir(mode=0o700)
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        tar.extractall(folder, filter="data")
+
+
+def run(*words: object, stdin: bytes = b"") -> str:
+    """What a program prints. Fails with what it reports."""
+    done = subprocess.run([str(word) for word in words], input=stdin, capture_output=True, check=False)
+    if done.returncode:
+        pytest.fail(f"{words[0]} failed: {done.stderr.decode(errors='replace')}")
+    return done.stdout.decode()
