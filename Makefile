@@ -12,6 +12,8 @@ SHARED = -n $(TEST_JOBS) --dist loadscope --no-loadscope-reorder
 ARGS ?=
 # Tests start hundreds of processes; without its bytecode, each would compile the source again.
 unexport PYTHONDONTWRITEBYTECODE
+# Maven's runs are short: what optimizes its code, and collects its garbage, in further threads takes more than it gives.
+export MAVEN_OPTS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo web screenshots setup test test-fast test-cluster test-sdks test-cassandra-nodes test-cassandra-zombie test-mysql8 lint format simulate simulate-agent zones mutants bench bench-cluster docs lock audit clean pages hooks

@@ -35,6 +35,8 @@ class Machine(NamedTuple):
 _SERVE, _ECHO = "tocsin serve", "tocsin echo --port 9000"
 #: Of a page that isn't named below.
 USUAL = Machine(running=(_SERVE, _ECHO))
+#: Of a page on which nothing is sent to the receiver.
+_ONLY_SERVED = Machine(running=(_SERVE,))
 
 #: A database of each kind, with a role that may do nothing elsewhere.
 _POSTGRESQL = """
@@ -73,7 +75,17 @@ MACHINES = {
         postgresql=True,
         mysql=True,
     ),
-    "docs/how-to/destinations.md": Machine(running=(_SERVE,)),
+    "docs/how-to/batches.md": _ONLY_SERVED,
+    "docs/how-to/capacity.md": _ONLY_SERVED,
+    "docs/how-to/create-safely.md": _ONLY_SERVED,
+    "docs/how-to/daylight-saving.md": _ONLY_SERVED,
+    "docs/how-to/declare.md": _ONLY_SERVED,
+    "docs/how-to/destinations.md": _ONLY_SERVED,
+    "docs/how-to/encrypt-secrets.md": _ONLY_SERVED,
+    "docs/how-to/monitor.md": _ONLY_SERVED,
+    "docs/how-to/quotas.md": _ONLY_SERVED,
+    "docs/how-to/translate-schedules.md": _ONLY_SERVED,
+    "docs/how-to/upgrade.md": _ONLY_SERVED,
     "docs/how-to/read-by-hand.md": Machine(
         running=(_SERVE,),
         before=_POSTGRESQL
@@ -85,7 +97,6 @@ MACHINES = {
         mysql=True,
     ),
     "docs/how-to/deploy.md": Machine(),
-    "docs/how-to/upgrade.md": Machine(running=(_SERVE,)),
     "docs/how-to/move-store.md": Machine(
         running=(_SERVE,),
         before=_POSTGRESQL,
@@ -139,7 +150,7 @@ psql --quiet --dbname shop --command "CREATE TABLE orders (id int, item text)"
     "docs/how-to/test-flows.md": Machine(),
     "docs/how-to/several-nodes.md": Machine(before=_POSTGRESQL, postgresql=True),
     "docs/how-to/verify-signatures.md": Machine(
-        running=(_SERVE, _ECHO), before="export TOCSIN_TENANT=$(tocsin calls new-tenant)\n"
+        running=(_SERVE,), before="export TOCSIN_TENANT=$(tocsin calls new-tenant)\n"
     ),
     "docs/how-to/troubleshoot.md": Machine(
         running=(_SERVE, _ECHO), finds="tocsin timers create http://127.0.0.1:9000/ --id invoice-4711 --in 1s\n"

@@ -79,7 +79,7 @@ def test_java(tmp_path: Path) -> None:
     own.mkdir()
     if known.is_dir():
         shutil.copytree(known, own, copy_function=linked, dirs_exist_ok=True, ignore=shutil.ignore_patterns("tocsin"))
-    env = {"MAVEN_OPTS": f"-Dmaven.repo.local={own}"}
+    env = {"MAVEN_OPTS": f"{os.environ.get('MAVEN_OPTS', '')} -Dmaven.repo.local={own}"}
     typed(instructed("java"), copied("java", tmp_path), **env)
     page = (ROOT / "docs/sdks/java.md").read_text()
     program = tmp_path / "program"

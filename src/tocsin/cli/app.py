@@ -140,4 +140,6 @@ def main() -> None:
     """The console script."""
     # Files that a command writes, such as exports and reports of failed imports, may contain secrets.
     keep_files_private()
+    # Without this, httpx imports a command line of its own, which takes longer than all the rest of it.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
     sys.exit(run(sys.argv[1:]))

@@ -269,6 +269,16 @@ class TestProgram:
         ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert ran.stderr.split() == []
 
+    def test_a_request_does_not_import_another_command_line(self, scripted):
+        scripted.script = [answer({"timers": []})]
+        code = (
+            "import sys; from tocsin.cli.app import main\ntry: main()\n"
+            "finally: print(*[name for name in ('httpx', 'pygments') if name in sys.modules], file=sys.stderr)"
+        )
+        command = [sys.executable, "-c", code, "timers", "list", "--json", "--server", scripted.url]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert ran.stderr.split() == ["httpx"]
+
     def test_every_command_has_an_example(self, tocsin):
         import typer.main
 
