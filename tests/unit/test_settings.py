@@ -84,7 +84,7 @@ class TestSources:
         } | SHARED
         numbers = {key: field for key, field in filled.items() if SETTINGS[field].kind in ("int", "float")}
         del numbers["tracing", "sample_ratio"]
-        assert len(filled) - len(numbers) == 38
+        assert len(filled) - len(numbers) == 39
         for (_, limit), field in numbers.items():
             seconds = other.get(limit, 7_000_000) // 1_000_000
             monkeypatch.setenv(env_name(field), f"{seconds}s" if limit.endswith(("_us", "_ms", "_s")) else "7")
