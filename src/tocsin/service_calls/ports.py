@@ -283,8 +283,8 @@ class ExecutionLog(Protocol):
 
 
 class SuspendedOrder(NamedTuple):
-    """An order that waits: its message, by tenant, call and execution. `flow_key` is what it waits for: its flow, or else its
-    credential and its destination, with a space between them. `suspended_at` in microseconds."""
+    """An order that waits: its message, by tenant, call and execution. `flow_key` is what it waits for: its flow, its
+    credential and its destination, or these and its flow, with spaces between them. `suspended_at` in microseconds."""
 
     tenant_id: str
     service_call_id: str

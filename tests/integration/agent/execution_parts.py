@@ -20,11 +20,14 @@ from tocsin.model.errors import OutcomeUnknown
 from tocsin.model.ids import Uuid7Source
 from tocsin.model.secrets import SigningSecrets
 from tocsin.ports.bus import Envelope
+from tocsin.ports.credentials import NoCallCredentials, SentIdentity
+from tocsin.ports.http import Identity
 from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.events import AgentEvent
 from tocsin.service_calls.execution.executor import Executor
 from tocsin.service_calls.execution.flow_queue import FlowQueue
 from tocsin.service_calls.execution.handlers import ExecutionHandlers
+from tocsin.service_calls.execution.turns import Turns
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import CheckExecution, Message, Registry, RequestSpec, StartExecution
 from tocsin.service_calls.ports import ExecutionEnd, ExecutionStart, LoggedExecution, SuspendedOrder
@@ -267,6 +270,28 @@ class MemorySecrets(dict[str, SigningSecrets]):
         return {tenant_id: self[tenant_id] for tenant_id in tenant_ids if tenant_id in self}
 
 
+class SwitchedCredentials(NoCallCredentials):
+    """CallCredentials, of which those in `ready` can be sent, anywhere."""
+
+    def __init__(self, *ready: str) -> None:
+        self.ready = set(ready)
+        self._ready: Callable[[], object] = lambda: None
+
+    def obstacle(self, name: str, destination: str) -> str | None:
+        return None if name in self.ready else "it has no token"
+
+    def identify(self, name: str, destination: str) -> SentIdentity | str:
+        return self.obstacle(name, destination) or SentIdentity(Identity(f"Bearer {name}"), (name,), lambda: None)
+
+    def attach(self, ready: Callable[[], object]) -> None:
+        self._ready = ready
+
+    def put(self, name: str) -> None:
+        """The credential can be sent from now on."""
+        self.ready.add(name)
+        self._ready()
+
+
 @dataclass
 class Bench:
     """The execution module with its environment. All calls are of one tenant."""
@@ -276,6 +301,7 @@ class Bench:
     log: Any = None
     suspended: Any = None
     gate: Any = None
+    credentials: Any = field(default_factory=SwitchedCredentials)
     callback_limits: CallbackLimits = CallbackLimits()  # noqa: RUF009 -- it is immutable
 
     async def __aenter__(self) -> Self:
@@ -292,8 +318,8 @@ class Bench:
         self.gate = self.gate or OpenGate()
         in_memory = self.log if isinstance(self.log, MemoryLog) else MemoryLog(self.changes)
         self.suspended = self.suspended or MemorySuspended(in_memory, self.changes)
-        self.flows = FlowQueue(self.suspended, self.gate, context)
-        self.executor = Executor(self.log, self.tenant_secrets, self.caller, self.flows, context)
+        self.flows = FlowQueue(self.suspended, Turns(self.gate, self.credentials), context)
+        self.executor = Executor(self.log, self.tenant_secrets, self.caller, self.flows, context, self.credentials)
         self.handlers = ExecutionHandlers(self.executor, self.log, context)
         self._numbers = itertools.count(1)
         self.flows.start()

@@ -125,7 +125,9 @@ async def test_calls_wait_for_a_token_without_an_attempt_and_hinder_no_others(ag
         await api("credentials/put", **oauth2(endpoint.url))
         await api("flows/put", namespace="default", match="vendor", perKey={"parallelism": 1})
         waiting = [await call(agent, tenant, target.url, "partner") for _ in range(3)]
-        waiting.append(await call(agent, tenant, target.url, "partner", flowKey="vendor"))
+        # More than the agent has in memory of one place.
+        submitted = (call(agent, tenant, target.url, "partner", flowKey="vendor") for _ in range(33))
+        waiting += await asyncio.gather(*submitted)
         for call_id in waiting:
             found = await waits_for_credential(agent, tenant, call_id)
             assert (found["attempts"], found["executions"]) == (0, [])
@@ -143,7 +145,7 @@ async def test_calls_wait_for_a_token_without_an_attempt_and_hinder_no_others(ag
             found = await finished(Client(agent.address), tenant, call_id)
             assert (found["status"], found["attempts"], len(found["executions"])) == ("Succeeded", 1, 1)
         sent = [each.headers.get("authorization") for each in inbox.calls]
-        assert sent == [None, None, *["Bearer the-token"] * 4]
+        assert sent == [None, None, *["Bearer the-token"] * 36]
         assert await agent.stop() == 0
 
 
@@ -152,8 +154,12 @@ async def test_a_call_waits_for_a_credential_that_was_removed(tmp_path: Path) ->
     async with serving(tmp_path) as server, Receiver(inbox) as target:
         api, client = Api(server), Client(server.address)
         await api("credentials/put", **BEARER)
-        call_id = await call(server, tenant, target.url, "api", delay="1s")
+        await api("flows/put", namespace="default", match="vendor", perKey={"parallelism": 1})
+        await api("flows/pause", namespace="default", match="vendor")
+        # While its flow is paused, it does not begin before the credential is removed.
+        call_id = await call(server, tenant, target.url, "api", flowKey="vendor")
         await api("credentials/delete", namespace="default", name="api")
+        await api("flows/resume", namespace="default", match="vendor")
         await waits_for_credential(server, tenant, call_id)
         await api("credentials/put", **BEARER)
         assert (await finished(client, tenant, call_id))["status"] == "Succeeded"

@@ -58,7 +58,7 @@ class FlowQueue:
     """Gives orders their turn at the gate. One whose flow is closed is written to a table and acknowledged: however many
     wait, and for however long, they take no room on the bus, and a restart loses none.
 
-    The key of an order is its flow's, else that of its credential and destination.
+    The key of an order is that of the place where it waits (`Order.turn`).
     Of each key at most 32 orders are in memory, and of all `suspended_orders_max`. `flow_keys_max` keys are known at a time;
     those beyond are found by a round through the table, every `flow_round_interval`.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -82,11 +83,10 @@ class Order:
 
     @property
     def turn(self) -> str | None:
-        """Where it waits for its turn: at its flow, else at its credential for this destination. None: it waits for
-        neither."""
-        if self.message.flow_key is not None or self.credential is None:
+        """The key of the place where it waits for its turn; None: it needs none."""
+        if self.credential is None:
             return self.message.flow_key
-        return credential_key(self.credential, self.destination)
+        return Place(self.message.flow_key, self.credential, self.destination).key
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -100,15 +100,26 @@ class Order:
         return tenant_id, service_call_id, self.envelope.correlation_id, execution_id, self.destination
 
 
-def credential_key(name: str, destination: str) -> str:
-    """Where orders without a flow wait for a credential. A space is in no flow key and in no credential's name."""
-    return f"{name} {destination}"
+class Place(NamedTuple):
+    """Where orders wait: for a flow, for a credential at a destination, or for both. No order changes its place: whether its
+    credential can be sent decides when a place is open, not where the order is."""
 
+    flow: str | None
+    credential: str | None = None
+    destination: str = ""
 
-def waiting_for(key: str) -> tuple[str, str] | None:
-    """Credential and destination of such a key; None for that of a flow."""
-    name, space, destination = key.partition(" ")
-    return (name, destination) if space else None
+    @property
+    def key(self) -> str:
+        """Its key: the flow's, or credential, destination and flow with spaces between them, which are in none of these."""
+        if self.credential is None:
+            return self.flow or ""
+        return " ".join((self.credential, self.destination, *(() if self.flow is None else (self.flow,))))
+
+    @classmethod
+    def of(cls, key: str) -> Place:
+        """The place of a key."""
+        first, *others = key.split(" ", 2)
+        return cls(others[1] if len(others) == 2 else None, first, others[0]) if others else cls(first)
 
 
 # ------------------------------------------------------------------ the request

@@ -1,0 +1,75 @@
+"""Orders that wait for their credential and for a flow: they stand at the flow's gate only while they could begin."""
+
+from __future__ import annotations
+
+from tests.integration.agent.execution_parts import Bench, FakeDelivery, Service, SwitchedCredentials, limited
+from tests.integration.agent.test_execution_flows import ok, paths
+from tests.support.flow_gates import SlotsGate
+from tocsin.service_calls.messages import ExecutionSucceeded
+
+HOUR_US = 3_600_000_000
+
+
+def waiting(*ready: str) -> Bench:
+    """A bench whose flow `k` has one slot. No round helps within a test."""
+    bench = Bench(
+        limits=limited(flow_round_interval_us=HOUR_US), gate=SlotsGate(), credentials=SwitchedCredentials(*ready)
+    )
+    bench.gate.slots["k"] = 1
+    return bench
+
+
+async def suspended(bench: Bench, orders: list[FakeDelivery]) -> None:
+    """Hands over orders that have to wait, and returns when they are in the table."""
+    await bench.hand_over(*orders)
+    await bench.changes.until(lambda: all(order.settled == "acked" for order in orders))
+    assert bench.executor.suspended == len(orders)
+
+
+def orders_of(bench: Bench, service: Service, number: int) -> list[FakeDelivery]:
+    return [bench.order(f"{service.url}/{n}", flow_key="k", credential="api") for n in range(number)]
+
+
+async def test_what_waits_for_a_credential_is_not_at_the_gate_of_its_flow() -> None:
+    # More of them than are in memory.
+    async with waiting() as bench, Service(ok, bench.changes) as service:
+        held = orders_of(bench, service, 40)
+        await suspended(bench, held)
+        assert bench.gate.waiting == {}
+        others = [bench.order(f"{service.url}/other", flow_key="k", credential=name) for name in (None, "other")]
+        bench.credentials.ready.add("other")
+        assert all(isinstance(end, ExecutionSucceeded) for end in await bench.run(*others))
+        bench.credentials.put("api")
+        await bench.changes.until(lambda: all(bench.has_ended(bench.execution_id(order)) for order in held))
+        assert paths(service) == ["/do/other"] * 2 + [f"/do/{n}" for n in range(40)]
+        assert service.under_way_max == 1
+        assert (bench.log.suspended, bench.executor.suspended, bench.gate.waiting) == ({}, 0, {})
+        assert not any(bench.gate.in_use.values())
+
+
+async def test_a_credential_that_is_lost_while_its_flow_is_closed_leaves_the_gate() -> None:
+    async with waiting("api") as bench, Service(ok, bench.changes) as service:
+        bench.gate.slots["k"] = 0
+        held = orders_of(bench, service, 3)
+        await suspended(bench, held)
+        assert bench.gate.waiting == {"k": 3}
+        bench.credentials.ready.clear()
+        bench.gate.open("k", 1)
+        assert (bench.gate.waiting, service.arrivals) == ({}, [])
+        bench.credentials.put("api")
+        await bench.changes.until(lambda: all(bench.has_ended(bench.execution_id(order)) for order in held))
+        assert len(service.arrivals) == 3
+
+
+async def test_the_next_process_finds_what_waits_for_credential_and_flow() -> None:
+    async with waiting() as bench, Service(ok, bench.changes) as service:
+        held = orders_of(bench, service, 3)
+        await suspended(bench, held)
+        await bench.executor.drain(0)
+        credentials = SwitchedCredentials()
+        async with Bench(log=bench.log, gate=bench.gate, credentials=credentials) as successor:
+            await successor.flows.round()
+            assert (successor.executor.suspended, bench.gate.waiting) == (3, {})
+            credentials.put("api")
+            await bench.changes.until(lambda: all(bench.has_ended(bench.execution_id(order)) for order in held))
+        assert paths(service) == [f"/do/{n}" for n in range(3)]
