@@ -321,6 +321,33 @@ async def test_certificates_that_cannot_be_read_are_the_reason_why_requests_wait
         assert isinstance(waits, NoCredential) and waits.detail.startswith("credential api: certificate does not fit")
 
 
+async def test_certificates_that_this_node_could_not_read_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when it has no file descriptors left. Authorities of a token endpoint likewise."""
+    monkeypatch.setattr(identities, "_PAUSE_US", 1_000)
+    failures = [OSError(24, "Too many open files") for _ in range(3)]
+
+    def tls_of(known: Credential, secret: str, *, to_issuer: bool = False) -> Tls | None:
+        if failures:
+            raise failures.pop()
+        return tls.tls_of(known, secret, to_issuer=to_issuer)
+
+    monkeypatch.setattr(identities, "tls_of", tls_of)
+    async with Place() as place:
+        tools = identities.Tools(place.inner, place.clock, Sealed(), None, place.caller.woken)
+        held = identities.hold(certified(), tools)
+        assert await held.renewed() == "this node could not read it: Too many open files"
+        await place.token()
+        assert failures == [] and isinstance(held.ready(), identities.Ready)
+        held.close()
+
+        failures.append(OSError(24, "Too many open files"))
+        place.inner.tokens = [(200, {"access_token": "one"})]
+        place.learn(oauth2(ca=CA))
+        while place.caller.obstacle("orders", "api", destination(URL)) is not None:
+            await place.token()
+        assert failures == []
+
+
 async def test_credential_that_is_created_again_shares_no_connection_with_the_former() -> None:
     async def key(place: Place, *known: Credential) -> str:
         place.learn()

@@ -134,13 +134,15 @@ class _Fixed:
         self._ready: Ready | str | None = None
         self._tls: Tls | None = former._tls if former is not None and _same_tls(credential, former.credential) else None
         self._reading: asyncio.Task[None] | None = None
+        # Whether they were read or tried to, and why this node could not.
+        self._tried, self._unread = asyncio.Event(), ""
         if self._tls is None and is_secured(credential):
             self._reading = asyncio.get_running_loop().create_task(self._read())
 
     def ready(self) -> Ready | str:
         if self._ready is None:
             if self._tls is None and self._reading is not None:
-                return "its certificates are being read"
+                return self._unread or "its certificates are being read"
             try:
                 self._ready = self._make(_secret(self.credential, self._tools), self._tls)
             except SealBroken as error:
@@ -149,13 +151,22 @@ class _Fixed:
 
     async def _read(self) -> None:
         """Reads what secures its connections: elsewhere, since the system's authorities hold up a thread for tens of
-        milliseconds."""
-        try:
-            secret = _secret(self.credential, self._tools)
-            async with self._tools.reading:
-                self._tls = await asyncio.to_thread(tls_of, self.credential, secret)
-        except (SealBroken, BadCertificate) as error:
-            self._ready = str(error)
+        milliseconds. What this node lacks for that, as file descriptors, it may have again in a moment."""
+        failures = 0
+        while self._tls is None and self._ready is None:
+            try:
+                secret = _secret(self.credential, self._tools)
+                async with self._tools.reading:
+                    self._tls = await asyncio.to_thread(tls_of, self.credential, secret)
+            except (SealBroken, BadCertificate) as error:
+                self._ready = str(error)
+            except Exception as error:  # noqa: BLE001 -- a task that ends here would leave the credential unusable
+                failures += 1
+                self._unread = _unforeseen(self.credential, "certificates not read", error)
+            finally:
+                self._tried.set()
+            if self._tls is None and self._ready is None:
+                await asyncio.sleep(backoff_us(failures, _PAUSE_US, _PAUSE_US_MAX) / 1e6)
         self._tools.ready()
 
     def _make(self, secret: str, tls: Tls | None) -> Ready:
@@ -169,7 +180,7 @@ class _Fixed:
 
     async def renewed(self) -> Ready | str:
         if self._reading is not None:
-            await asyncio.shield(self._reading)
+            await self._tried.wait()
         return self.ready()
 
     def doubt(self) -> None:
@@ -293,6 +304,11 @@ class _Issued(_Bearing):
                 _log.warning("no token", reason=str(error), **names)
             self._error = str(error)
             return
+        except Exception as error:  # noqa: BLE001 -- as in `_read`
+            # It is asked for again after a pause.
+            self._failures += 1
+            self._error = _unforeseen(credential, "no token", error)
+            return
         self._token = Token(value, asked_at, asked_at + lifetime_us)
         self._failures, self._error = 0, ""
         if waited:
@@ -302,6 +318,13 @@ class _Issued(_Bearing):
 def _secret(credential: Credential, tools: Tools) -> str:
     """The secret in clear. Raises SealBroken."""
     return tools.seals.open(credential.secret, credential.seal_context) if credential.secret else ""
+
+
+def _unforeseen(credential: Credential, event: str, error: Exception) -> str:
+    """Logs an error of this node's, and returns it as a reason: what it says of itself may be about the secret."""
+    reason = f"this node could not read it: {getattr(error, 'strerror', None) or type(error).__name__}"
+    _log.warning(event, reason=reason, namespace=credential.namespace, credential=credential.name)
+    return reason
 
 
 def _same_tls(credential: Credential, former: Credential) -> bool:
