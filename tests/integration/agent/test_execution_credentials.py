@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from tests.integration.agent.execution_parts import Bench, FakeDelivery, Service, SwitchedCredentials, limited
 from tests.integration.agent.test_execution_flows import ok, paths
 from tests.support.flow_gates import SlotsGate
+from tocsin.model.errors import StoreUnavailable
 from tocsin.service_calls.messages import ExecutionSucceeded
 
 HOUR_US = 3_600_000_000
@@ -73,3 +78,30 @@ async def test_the_next_process_finds_what_waits_for_credential_and_flow() -> No
             credentials.put("api")
             await bench.changes.until(lambda: all(bench.has_ended(bench.execution_id(order)) for order in held))
         assert paths(service) == [f"/do/{n}" for n in range(3)]
+
+
+@pytest.mark.parametrize("logged", [False, True])
+async def test_a_credential_that_is_lost_while_the_database_is_away_keeps_no_slot_of_the_flow(logged: bool) -> None:
+    async with waiting("api") as bench, Service(ok, bench.changes) as service:
+        bench.log.open.clear()
+        if logged:
+            bench.log.lost_commits = 1
+        else:
+            bench.log.begin_failures.append(StoreUnavailable("away"))
+        held = bench.order(f"{service.url}/held", flow_key="k", credential="api")
+        await bench.hand_over(held)
+        assert (bench.executor.in_flight, bench.gate.in_use["k"]) == (1, 1)
+        # The write is under way.
+        await asyncio.sleep(0)
+        bench.credentials.ready.clear()
+        bench.log.open.set()
+        await bench.changes.until(lambda: held.settled == "acked")
+        assert len(bench.log.rows) == bench.executor.in_flight == logged
+        assert bench.gate.in_use["k"] == 0
+        (end,) = await bench.run(bench.order(f"{service.url}/other", flow_key="k"))
+        assert isinstance(end, ExecutionSucceeded)
+        bench.credentials.put("api")
+        await bench.changes.until(lambda: bench.has_ended(bench.execution_id(held)))
+        assert paths(service) == ["/do/other", "/do/held"]
+        await bench.changes.until(lambda: bench.executor.in_flight == 0)
+        assert (bench.log.suspended, bench.gate.waiting, bench.gate.in_use["k"]) == ({}, {}, 0)

@@ -196,7 +196,10 @@ class Executor:
 
     async def _begin(self, batch: list[Order]) -> None:
         """Logs the starts and sends the requests of executions that were not logged before."""
+        await self._put_back(batch)
         pending = [order for order in batch if not order.logged]
+        if not pending:
+            return
         now_us = self._context.clock.now_us()
         try:
             # Before anything is logged: if this fails, nothing has begun.
@@ -221,6 +224,25 @@ class Executor:
             else:
                 self._acknowledge(order)
                 self._drop(order)
+
+    async def _put_back(self, batch: list[Order]) -> None:
+        """Takes those out of the batch whose credential has gone since they were admitted, which may be long ago if the
+        database was away: they wait for it. One that was logged nonetheless has begun, and stays."""
+        lacking = [order for order in batch if not order.logged and self._lacks_credential(order)]
+        ours = await self._logged_after_all(lacking) if any(order.uncertain for order in lacking) else set()
+        for order in lacking:
+            if order.execution_id in ours:
+                continue
+            batch.remove(order)
+            if self._draining:
+                self._drop(order)
+                continue
+            order.start, order.uncertain = None, False
+            self._flows.ended(order)
+            self._slots.answered(order)
+            self._slots.released()
+            self._flows.add(order)
+            self._freed(order)
 
     def _started(self, order: Order, now_us: int) -> tuple[ExecutionStart, Envelope]:
         if order.start is None:
@@ -291,9 +313,14 @@ class Executor:
             if order.credential is not None:
                 found = self._credentials.identify(order.credential, order.destination)
                 if isinstance(found, str):
-                    # It could be sent when the order began, a moment ago.
+                    # It could be sent when the order began, a moment ago. Until it can be again, others of the flow may
+                    # begin.
+                    self._flows.ended(order)
                     lacking = NotSent("CREDENTIAL_NOT_READY", f"credential {order.credential}: {found}")
                     self._answered(order, Result(lacking, None, 0))
+                    return
+                if not self._flows.lets_go_on(order):
+                    self._answered(order, Result(NotSent("FLOW_CLOSED", "others of its flow go first"), None, 0))
                     return
                 request = identified(order, request, found)
             self._requester.send(request, partial(self._answered, order))

@@ -141,6 +141,14 @@ class FlowQueue:
             return False
         return True
 
+    def lets_go_on(self, order: Order) -> bool:
+        """Whether an order that has begun has what it needs of its flow, or gets it again after `ended`. If not, it has to
+        ask again: it is in no queue, so those that wait go first."""
+        key = order.turn
+        if key is not None and order.hold is None:
+            order.hold = self._gate.begin(key)
+        return key is None or order.hold is not None
+
     def freed(self, destination: str) -> None:
         """A slot of the destination is free: keys whose orders wait for one are served. So are those of another destination,
         in turn, whose orders may have waited for a slot of the total."""
