@@ -321,7 +321,7 @@ def _secret(credential: Credential, tools: Tools) -> str:
 
 
 def _unforeseen(credential: Credential, event: str, error: Exception) -> str:
-    """Logs an error of this node's, and returns it as a reason: what it says of itself may be about the secret."""
+    """Logs an error of this node's, and returns it as a reason, without its own text, which may have parts of the secret."""
     reason = f"this node could not read it: {getattr(error, 'strerror', None) or type(error).__name__}"
     _log.warning(event, reason=reason, namespace=credential.namespace, credential=credential.name)
     return reason
