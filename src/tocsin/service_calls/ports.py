@@ -347,11 +347,19 @@ class SealedText(NamedTuple):
     text: str
 
 
+class SealedPage(NamedTuple):
+    """The texts found among some rows, and the key of the last of these; None: there are no rows behind."""
+
+    texts: Sequence[SealedText]
+    after: Sequence[str] | None
+
+
 class SealedTexts(Protocol):
     """The texts with encrypted secrets, as they are stored. All methods raise StoreError."""
 
-    async def page(self, place: SealedColumn, key_id: str, after: Sequence[str] | None, limit: int) -> list[SealedText]:
-        """At most `limit` texts that mention this key, in the order of their rows' keys, behind `after`."""
+    async def page(self, place: SealedColumn, key_id: str, after: Sequence[str] | None, limit: int) -> SealedPage:
+        """The texts that mention this key among the first `limit` rows behind `after`, in the order of their keys. No more
+        rows are looked at, however few have such a text."""
 
     async def replace(self, text: SealedText, fresh: str) -> bool:
         """Stores `fresh` instead, unless the text has changed since; whether it did."""

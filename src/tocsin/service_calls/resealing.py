@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from enum import Enum
 
 import msgspec
 
@@ -21,11 +22,17 @@ from tocsin.ports.seals import SealBroken, Seals, opener, sealer
 from tocsin.service_calls.messages import RequestSpec, StartExecution
 from tocsin.service_calls.ports import SealedColumn, SealedText, SealedTexts
 
-#: Texts of one read, each with its request, and the pause behind it.
-_PAGE_ROWS, _PAUSE_S = 100, 0.02
+#: Rows that one read looks at, each with its request, and the pause behind it.
+_PAGE_ROWS, _PAUSE_S = 200, 0.02
 
 #: Seals or opens one text.
 _Change = Callable[[str], str]
+
+
+class _Outcome(Enum):
+    """What became of a text: it was rewritten, waits for the next pass, or has nothing of a former key."""
+
+    REWRITTEN, LEFT, NOTHING = range(3)
 
 
 class CallResealing:
@@ -39,27 +46,32 @@ class CallResealing:
         rewritten = 0
         for name in former:
             for place in SealedColumn:
-                after = None
-                while page := await self._texts.page(place, name, after, _PAGE_ROWS):
-                    for text in page:
-                        done = await self._rewrite(text)
-                        rewritten += done
-                        left[name] += not done
-                    after = page[-1].key
+                page = await self._texts.page(place, name, None, _PAGE_ROWS)
+                while True:
+                    for text in page.texts:
+                        outcome = await self._rewrite(text)
+                        rewritten += outcome is _Outcome.REWRITTEN
+                        left[name] += outcome is _Outcome.LEFT
+                    if page.after is None:
+                        break
                     await asyncio.sleep(_PAUSE_S)
+                    page = await self._texts.page(place, name, page.after, _PAGE_ROWS)
         return Resealed(rewritten, left)
 
-    async def _rewrite(self, text: SealedText) -> bool:
-        """Whether the text is stored under the present key, or has none of a former one."""
+    async def _rewrite(self, text: SealedText) -> _Outcome:
+        """Has the text stored under the present key, if it has anything of a former one."""
         tenant_id = text.key[0]
         try:
             fresh = _REWRITTEN[text.place](
                 text.text, opener(self._seals, tenant_id, "tenant"), sealer(self._seals, tenant_id, "tenant")
             )
         except (SealBroken, msgspec.MsgspecError):
-            return False
-        # A body may look as if it had some.
-        return fresh == text.text or await self._texts.replace(text, fresh)
+            return _Outcome.LEFT
+        if fresh == text.text:
+            # A body may look as if it had some. Nothing was written, which would have let others go on in between.
+            await asyncio.sleep(0)
+            return _Outcome.NOTHING
+        return _Outcome.REWRITTEN if await self._texts.replace(text, fresh) else _Outcome.LEFT
 
 
 def _signing(text: str, unseal: _Change, seal: _Change) -> str:

@@ -11,9 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter as Counts
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from functools import partial
-from logging import INFO
+from logging import INFO, WARNING
 from time import monotonic
 
 import msgspec
@@ -40,8 +39,9 @@ from tocsin.timers.service import TimerService
 
 #: Rows of one page, and the pause for each: a million rows take some minutes, and little of the store's time.
 _PAGE_ROWS, _PAUSE_PER_ROW_S = 500, 0.000_2
-#: Between two passes, while a former key is known. Nodes that are not restarted yet still encrypt with it.
-_INTERVAL_S = 300.0
+#: Between two passes, while something is left; and once nothing is, since each reads all that is stored. Nodes that are not
+#: restarted yet still encrypt with a former key.
+_INTERVAL_S, _INTERVAL_DONE_S = 300.0, 3_600.0
 #: Timers that are due sooner are left to the next pass: by then they have fired.
 _AHEAD_US = 60 * US_PER_SECOND
 
@@ -54,6 +54,15 @@ class SecretsRewritten(Event, frozen=True):
     left: int
     level = INFO
     counter = Counter("tocsin_secrets_rewritten", "Rows encrypted again under the present key.", by="rows")
+
+
+class SecretsPassFailed(Event, frozen=True):
+    """A pass over the secrets of `what` failed for this reason; the next one starts over in some minutes. `calls` are those
+    of the service agent, `timers` all others."""
+
+    what: str
+    reason: str
+    level = WARNING
 
 
 class Resealing:
@@ -81,18 +90,22 @@ class Resealing:
             for check, is_mine in ((self.check, self._acts_for_all()), (self.check_calls, self._calls() is not None)):
                 if not is_mine or monotonic() < next_at[check]:
                     continue
-                # If the store is away, the next pass starts over.
-                with suppress(StoreCallFailed, StoreError, TocsinError):
-                    await check()
-                next_at[check] = monotonic() + _INTERVAL_S
+                done = False
+                try:
+                    done = await check()
+                except (StoreCallFailed, StoreError, TocsinError) as error:
+                    what = "timers" if check == self.check else "calls"
+                    self._context.observe(SecretsPassFailed(what, f"{type(error).__name__}: {error}"))
+                next_at[check] = monotonic() + (_INTERVAL_DONE_S if done else _INTERVAL_S)
             await asyncio.sleep(1)
 
-    async def check_calls(self) -> None:
-        """One pass over what the agent has, if there is a former key and it runs here. Raises StoreError."""
+    async def check_calls(self) -> bool:
+        """One pass over what the agent has, if there is a former key and it runs here; whether nothing is left. Raises
+        StoreError."""
         context, calls = self._context, self._calls()
         former = await self._former_keys()
         if calls is None or not former:
-            return
+            return False
         rewritten, left = await calls.reseal(former)
         now_us = context.clock.now_us()
         for name in former:
@@ -100,6 +113,7 @@ class Resealing:
             await context.bounded(noted)
         if rewritten:
             context.observe(SecretsRewritten(rewritten, sum(left.values())))
+        return not any(left.values())
 
     async def _former_keys(self) -> set[str]:
         """The ids of the keys that the present one has replaced."""
@@ -109,12 +123,12 @@ class Resealing:
         since = known[self._present].since if self._present in known else 0
         return {key.id for key in known.values() if key.id != self._present and key.since <= since}
 
-    async def check(self) -> None:
-        """One pass, if there is a former key. Raises StoreError, Unavailable."""
+    async def check(self) -> bool:
+        """One pass, if there is a former key; whether nothing is left. Raises StoreError, Unavailable."""
         context = self._context
         former = self._former_ids = await self._former_keys()
         if not former:
-            return
+            return False
         left: Counts[str] = Counts()
         rewritten = 0
         for namespace in await self._service.namespaces.all():
@@ -140,6 +154,7 @@ class Resealing:
             await context.bounded(note_seal_use(context.store, name, waiting=left[name], checked_at=now_us))
         if rewritten:
             context.observe(SecretsRewritten(rewritten, left.total()))
+        return not left.total()
 
     def _former(self, record: bytes) -> set[str]:
         """The ids of former keys in a record."""

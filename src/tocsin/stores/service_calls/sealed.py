@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tocsin.model.sealed_text import SEALED_PREFIX
-from tocsin.service_calls.ports import SealedColumn, SealedText
+from tocsin.service_calls.ports import SealedColumn, SealedPage, SealedText
 from tocsin.stores.service_calls.statements import KEY, Database, Kind, Query, Session
 
 #: The key of each table, and which of its rows may still be used: of calls those that go on, and those that can be retried.
@@ -19,14 +19,14 @@ _ROWS = {
 
 
 def find(place: SealedColumn) -> Query:
-    """Rows behind the key in `:after_0`, `:after_1`, … whose text contains what matches `:mark`."""
+    """The first rows behind the key in `:after_0`, `:after_1`, …, each with its text if that matches `:mark`."""
     table, _, column = place.partition(".")
     key, wanted = _ROWS[place]
     after = ", ".join(f":after_{number}" for number in range(len(key)))
     names = ", ".join(key)
     sql = (
-        f"SELECT {names}, {column} FROM {table} WHERE ({names}) > ({after}) AND {wanted} AND {column} LIKE :mark "
-        f"ORDER BY {names} LIMIT :most"
+        f"SELECT {names}, CASE WHEN {wanted} AND {column} LIKE :mark THEN {column} END FROM {table} "
+        f"WHERE ({names}) > ({after}) ORDER BY {names} LIMIT :most"
     )
     # As it is stored.
     return Query(sql, results=(*key, column), kinds={column: Kind()})
@@ -49,12 +49,13 @@ class SqlSealedTexts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def page(self, place: SealedColumn, key_id: str, after: Sequence[str] | None, limit: int) -> list[SealedText]:
+    async def page(self, place: SealedColumn, key_id: str, after: Sequence[str] | None, limit: int) -> SealedPage:
         key, _ = _ROWS[place]
         values: dict[str, Any] = {f"after_{number}": text for number, text in enumerate(after or [""] * len(key))}
         query, mark = STATEMENTS[place][0], f"%{SEALED_PREFIX}{key_id}.%"
         rows = await self._database.read(lambda session: query.fetch(session, mark=mark, most=limit, **values))
-        return [SealedText(place, row[:-1], row[-1]) for row in rows]
+        texts = [SealedText(place, row[:-1], row[-1]) for row in rows if row[-1] is not None]
+        return SealedPage(texts, rows[-1][:-1] if len(rows) == limit else None)
 
     async def replace(self, text: SealedText, fresh: str) -> bool:
         values = {f"key_{number}": name for number, name in enumerate(text.key)}
