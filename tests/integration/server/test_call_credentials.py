@@ -131,6 +131,8 @@ async def test_calls_wait_for_a_token_without_an_attempt_and_hinder_no_others(ag
         for call_id in waiting:
             found = await waits_for_credential(agent, tenant, call_id)
             assert (found["attempts"], found["executions"]) == (0, [])
+        # They don't stand at the gate of their flow, where they would hold up its timers.
+        assert (await api("flows/get", namespace="default", match="vendor"))[1]["waiting"] == 0
         # Neither calls without it, nor those of the same flow.
         for more in ({}, {"flowKey": "vendor"}):
             other = await finished(client, tenant, await submit(client, tenant, target.url, **more))

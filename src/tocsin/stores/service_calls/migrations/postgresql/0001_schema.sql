@@ -127,7 +127,7 @@ CREATE TABLE suspended_executions (
   tenant_id text COLLATE "C" NOT NULL,
   service_call_id text COLLATE "C" NOT NULL,
   execution_id text COLLATE "C" NOT NULL,
-  -- What it waits for: a flow, or else a credential and a destination, with a space between them, which no flow key has.
+  -- What it waits for: a flow, a credential and its destination, or all three, with spaces between them.
   flow_key text COLLATE "C" NOT NULL,
   suspended_at timestamptz NOT NULL,
   -- When orchestration was notified, of one that waits for longer.

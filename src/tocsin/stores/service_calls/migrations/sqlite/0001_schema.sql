@@ -127,7 +127,7 @@ CREATE TABLE suspended_executions (
   tenant_id TEXT NOT NULL,
   service_call_id TEXT NOT NULL,
   execution_id TEXT NOT NULL,
-  -- What it waits for: a flow, or else a credential and a destination, with a space between them, which no flow key has.
+  -- What it waits for: a flow, a credential and its destination, or all three, with spaces between them.
   flow_key TEXT NOT NULL,
   suspended_at TEXT NOT NULL,
   -- When orchestration was notified, of one that waits for longer.
