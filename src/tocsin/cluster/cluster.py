@@ -57,8 +57,10 @@ class Cluster:
         #: The node that was last found to run the service agent; None when that proved wrong.
         self._agent_at: bytes | None = None
         self._search: asyncio.Future[bytes | None] | None = None
-        #: Whether some other node may run the service agent, by the last search: it is configured to, or did not answer.
+        #: Whether some other node may run the service agent, by the last search: one was seen that is configured to, or one
+        #: did not answer.
         self.agent_possible = True
+        self._agent_configured = False
         self._announcement: asyncio.Handle | None = None
         self._closed = False
         self.router = Router(here.placement, here.local, self.link, here.clock, here.limits)
@@ -281,16 +283,17 @@ class Cluster:
         return await asyncio.shield(self._search)
 
     async def _search_agent(self) -> bytes | None:
-        others = self._placement.others()
-        possible = set(others)
-        async with contextlib.aclosing(self._each(others, PeerLink.ask)) as answers:
+        silent = self._placement.all_others()
+        async with contextlib.aclosing(self._each(self._placement.others(), PeerLink.ask)) as answers:
             async for incarnation, report in answers:
+                self._agent_configured = self._agent_configured or report.agent_configured
                 if report.agent:
                     self._agent_at, self.agent_possible = incarnation, True
                     return incarnation
-                if not report.agent_configured:
-                    possible.discard(incarnation)
-        self.agent_possible = bool(possible)
+                if silent is not None:
+                    silent.discard(incarnation)
+        # One that was configured to may be starting again: whoever asks is asked to wait, and not turned away for good.
+        self.agent_possible = self._agent_configured or silent is None or bool(silent)
         return None
 
     async def _request(self, node: bytes, request: Coroutine[Any, Any, RelayedResponse]) -> RelayedResponse:

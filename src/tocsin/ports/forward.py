@@ -184,6 +184,9 @@ class Placement(Protocol):
     def others(self) -> Mapping[bytes, str]:
         """The addresses of the other living members that have one, by incarnation."""
 
+    def all_others(self) -> set[bytes] | None:
+        """All other members that have an address, also those that are presumed dead; None: the members were not read yet."""
+
 
 class FlowCounts(msgspec.Struct, frozen=True, array_like=True):
     """What a node has of the flows of one rule: attempts in flight, and what waits, due timers in its memory and service

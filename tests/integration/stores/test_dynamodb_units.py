@@ -121,9 +121,10 @@ async def test_units_where_dynamodb_removes_what_has_expired(dynamodb_url: str) 
     await store.close()
 
 
-async def test_a_table_that_removes_nothing_is_refused_where_dynamodb_is_to_remove(
+async def test_where_dynamodb_is_to_remove_a_table_that_does_not_is_refused_or_made_to(
     store: DynamoStore, dynamodb_url: str
 ) -> None:
+    # As a node leaves it that has ended between creating the table and enabling that.
     _, query = dynamodb_url.split("?")
     table = f"{store._open.table}.bare"
     await store._open.call(
@@ -131,9 +132,12 @@ async def test_a_table_that_removes_nothing_is_refused_where_dynamodb_is_to_remo
     )
     url = f"dynamodb://{table}?{query}"
     with pytest.raises(ConfigError, match=r"dynamodb.time_to_live: .* enable time to live on its attribute ttl"):
-        await DynamoStore(url, DynamoOptions(time_to_live=True)).open(None)
-    await (without := DynamoStore(url)).open(None)
-    await without.close()
+        await DynamoStore(url, DynamoOptions(time_to_live=True), create=False).open(None)
+    for options in (DynamoOptions(), DynamoOptions(time_to_live=True)):
+        await (opened := DynamoStore(url, options)).open(4)
+        await opened.close()
+    await (again := DynamoStore(url, DynamoOptions(time_to_live=True), create=False)).open(None)
+    await again.close()
 
 
 def _has_units(cells: list[str]) -> bool:

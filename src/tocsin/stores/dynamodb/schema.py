@@ -64,15 +64,22 @@ async def prepare(client: DynamoClient, total_shards: int | None, *, create: boo
     newer layout. With the setting `time_to_live`, ConfigError for a table that has it not.
     """
     description = await _describe(client)
-    if description is None:
+    creates = description is None
+    if creates:
         if not create:
             raise StoreUnavailable(f"{client.place} does not exist; `tocsin migrate` creates it")
         await _create(client)
         description = await _describe(client)
     description = await _active(client, description)
     _check(client.place, description)
-    if client.options.time_to_live:
-        await _require_time_to_live(client)
+    if creates or (create and client.options.time_to_live and not await _removes_expired(client)):
+        # Also if this node has not created the table: whoever has may have ended before.
+        await _enable_time_to_live(client)
+    if client.options.time_to_live and not await _removes_expired(client):
+        raise ConfigError(
+            f"dynamodb.time_to_live: {client.place} removes nothing that has expired; enable time to live on its attribute "
+            f"{_TTL} (aws dynamodb update-time-to-live), or leave the setting off"
+        )
     return await _fix_total_shards(client, total_shards)
 
 
@@ -111,7 +118,10 @@ async def _create(client: DynamoClient) -> None:
     except (DefiniteFailure, OutcomeUnknown) as error:
         if error.__cause__ is None or code_of(error.__cause__) != "ResourceInUseException":
             raise refused(client, error, "CreateTable") from error
-    await _active(client, await _describe(client))
+
+
+async def _enable_time_to_live(client: DynamoClient) -> None:
+    """Has DynamoDB remove what has expired: it works on that once the table is there."""
     try:
         await client.call(
             "update_time_to_live",
@@ -141,18 +151,14 @@ async def _active(client: DynamoClient, description: dict[str, Any] | None) -> d
     return description
 
 
-async def _require_time_to_live(client: DynamoClient) -> None:
-    """Raises ConfigError if DynamoDB would remove nothing."""
+async def _removes_expired(client: DynamoClient) -> bool:
+    """Whether DynamoDB removes what has expired."""
     try:
         answer = await client.call("describe_time_to_live", RequestKind.READ, TableName=client.table)
     except StoreError as error:
         raise refused(client, error, "DescribeTimeToLive") from error
     found = answer["TimeToLiveDescription"]
-    if (found.get("TimeToLiveStatus"), found.get("AttributeName")) not in {("ENABLED", _TTL), ("ENABLING", _TTL)}:
-        raise ConfigError(
-            f"dynamodb.time_to_live: {client.place} removes nothing that has expired; enable time to live on its attribute "
-            f"{_TTL} (aws dynamodb update-time-to-live), or leave the setting off"
-        )
+    return (found.get("TimeToLiveStatus"), found.get("AttributeName")) in {("ENABLED", _TTL), ("ENABLING", _TTL)}
 
 
 def _check(place: str, description: dict[str, Any]) -> None:

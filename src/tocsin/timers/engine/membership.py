@@ -255,6 +255,11 @@ class Membership:
         known = self._seen.get(incarnation)
         return frozenset() if known is None else secret_marks_of(known[0])
 
+    @property
+    def was_read(self) -> bool:
+        """Whether the rows of the members were read since the start."""
+        return self._observed_at is not None
+
     def members(self) -> list[Member]:
         """All members, as last read."""
         return [member for member, _ in self._seen.values()]

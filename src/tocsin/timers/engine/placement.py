@@ -194,6 +194,13 @@ class ObservedPlacement:
         found = {incarnation: self.membership.address(incarnation) for incarnation in living}
         return {i: address for i, address in found.items() if address and i != self.incarnation}
 
+    def all_others(self) -> set[bytes] | None:
+        """All other members that have an address, also those that are presumed dead; None: the members were not read yet."""
+        if not self.membership.was_read:
+            return None
+        found = {member.incarnation for member in self.membership.members() if self.address(member.incarnation)}
+        return found - {self.incarnation}
+
     def without_owner(self, total_shards: int) -> int:
         """How many of the shards no living node owns, as last read."""
         return sum(not self._has_owner(shard_id) for shard_id in range(total_shards))

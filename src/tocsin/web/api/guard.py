@@ -129,8 +129,14 @@ class GuardedProtocol(HttpToolsProtocol):
         self._deferred = None
         self._clients.leave(self)
         super().connection_lost(exc)
-        # The last request refers to this connection. Each would keep the other, and what was read and answered, in memory
-        # until garbage is collected.
+        served, self._served = self._served, None
+        if served is not None and not served.response_complete:
+            # If another request is pipelined behind it, uvicorn has notified only that one.
+            served.disconnected = True
+            served.message_event.set()
+        # Requests refer to this connection. Each would keep the other, and what was read and answered, in memory until
+        # garbage is collected.
+        self.pipeline.clear()
         self._request = self.cycle = None  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
