@@ -288,7 +288,14 @@ async def measure_idle(database: DynamoServer, *, time_to_live: bool, seconds: f
 
 
 def _environment(time_to_live: bool) -> dict[str, str]:
-    return {**STEADY, "TOCSIN_DYNAMODB_TIME_TO_LIVE": str(time_to_live).lower(), "TOCSIN_SHARDS": str(_SHARDS)}
+    return {
+        **STEADY,
+        # A write that a busy machine answers late would be sent, and counted, twice.
+        "TOCSIN_DYNAMODB_REQUEST_TIMEOUT": "60s",
+        "TOCSIN_STORE_TIMEOUT": "90s",
+        "TOCSIN_DYNAMODB_TIME_TO_LIVE": str(time_to_live).lower(),
+        "TOCSIN_SHARDS": str(_SHARDS),
+    }
 
 
 @contextlib.asynccontextmanager

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from tests.support.ports import free_port
 
 from sdks.harness import Driver, Server, chosen, drive
 from sdks.scenario_runner.control import Control, DriverGone
@@ -136,7 +137,9 @@ async def run(drivers: list[Driver], command: list[str]) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="tocsin-sdks-") as folder:
         server = Server([*command, "serve"], Path(folder))
         try:
-            url = await server.start()
+            # While the server is away, the system must not give its port to a connection.
+            port = free_port()
+            url = await server.start(port)
             outage = Outage(server, len(drivers))
             creating = [Creating(driver, url, outage) for driver in drivers]
             outage.creating = list(creating)
@@ -144,7 +147,7 @@ async def run(drivers: list[Driver], command: list[str]) -> list[str]:
                 for each in creating:
                     (await client.post("/api/v1/namespaces/create", json={"name": each.namespace})).raise_for_status()
             async with asyncio.TaskGroup() as tasks:
-                happening = tasks.create_task(outage.happen(int(url.rpartition(":")[2])))
+                happening = tasks.create_task(outage.happen(port))
                 for driver, each in zip(drivers, creating, strict=True):
                     tasks.create_task(drive(driver, each.run))
             await happening

@@ -10,7 +10,9 @@ from tests.drills.soak.__main__ import ENV
 from tests.drills.soak.samples import Sampler
 from tests.drills.soak.traffic import Plan, Traffic
 from tests.support.cluster import ended, until
+from tests.support.needs import lacking
 from tests.support.server import ServerProcess
+from tocsin.web.pages.assets import Assets
 
 ALL_OF_IT = (
     "calls", "created", "events of pages", "further attempts", "notifications, timer.failed", "pages 200",
@@ -20,6 +22,8 @@ ALL_OF_IT = (
 
 @pytest.mark.timeout(240)
 async def test_what_the_soak_does_is_done_and_accounted_for(tmp_path: Path) -> None:
+    if not Assets().built:
+        lacking("pages", "the web pages are not built; run `make web`")
     server = ServerProcess(tmp_path / "data", env=ENV)
     async with ended(server):
         await server.start()

@@ -311,7 +311,7 @@ async def reads(server: ServerProcess, *, agent: bool) -> dict[str, Any]:
     answers = {f"{path} {json.dumps(body)}": await _ok(api, path, **body) for path, body in READS}
     destinations = (await _ok(api, "destinations/list", limit=20))["destinations"]
     answers["paused"] = [each["destination"] for each in destinations if each["paused"]]
-    # They are replaced after a year, and former ones stay for a while.
+    # They are replaced after 30 days, and former ones stay for a while.
     answers["signing keys"] = {each["kid"]: each for each in (await client.get(_SIGNING_KEYS))[1]["keys"]}
     paths = []
     if agent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import re
+import shutil
 import subprocess
 import tarfile
 from abc import ABC, abstractmethod
@@ -16,6 +17,7 @@ import pytest
 from tests.golden.content import environment
 from tests.support.command import command
 from tests.support.mysql import MysqlServer
+from tests.support.needs import lacking
 from tests.support.postgresql import PostgresServer
 from tests.support.program import ServerProgram
 from tests.support.server import ServerProcess
@@ -127,7 +129,7 @@ class Postgresql(OnServer):
 
 
 class Mysql(OnServer):
-    """`mysqldump`, which MariaDB and MySQL have."""
+    """A dump, of which MariaDB and MySQL have programs with names of their own."""
 
     without = OF_CALLS
     file, fixture = "mysql.sql.gz", "shared_mysql"
@@ -140,14 +142,16 @@ class Mysql(OnServer):
         assert isinstance(server, MysqlServer)
         options = ("--single-transaction", "--hex-blob", "--skip-comments", "--skip-dump-date")
         database = process.env["TOCSIN_STORE"].rpartition("/")[2]
-        return gzip.compress(run("mysqldump", *self._login(server), *options, database).encode(), mtime=0)
+        program = client("mariadb-dump", "mysqldump")
+        return gzip.compress(run(program, *self._login(server), *options, database).encode(), mtime=0)
 
     async def restored(self, server: ServerProgram | None, kept: bytes, folder: Path) -> ServerProcess:
         assert isinstance(server, MysqlServer)
         process = await self.new(server, folder)
         database = process.env["TOCSIN_STORE"].rpartition("/")[2]
-        run("mysql", *self._login(server), f"--execute=CREATE DATABASE {database}")
-        run("mysql", *self._login(server), database, stdin=gzip.decompress(kept))
+        login = client("mariadb", "mysql"), *self._login(server)
+        run(*login, f"--execute=CREATE DATABASE {database}")
+        run(*login, database, stdin=gzip.decompress(kept))
         return process
 
     @staticmethod
@@ -179,6 +183,12 @@ def unpack(archive: bytes, folder: Path) -> None:
     folder.mkdir(mode=0o700)
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         tar.extractall(folder, filter="data")
+
+
+def client(*names: str) -> str:
+    """The first of these programs that there is; skips the test where there is none."""
+    found = next(filter(None, map(shutil.which, names)), None)
+    return found or lacking("mysql", f"there is no {' or '.join(names)} (Debian's mariadb-client has them)")
 
 
 def run(*words: object, stdin: bytes = b"") -> str:

@@ -11,6 +11,7 @@ from tests.golden.content import BODY, DUE, HEADERS, SECRET, reads
 from tests.golden.kept import DATA, SHARDS, VERSION, Kept, differences, opened
 from tests.golden.stores import STORES
 from tests.support.calls import Api, Inbox
+from tests.support.cluster import STEADY
 from tests.support.http import Receiver
 from tests.support.server import ServerProcess
 from tocsin.administration import unobserved
@@ -53,6 +54,7 @@ async def test_what_a_release_stored_is_opened_read_and_fired(
     assert all((*live, contents.history, contents.runs, contents.failures)), contents
     if release == VERSION:
         assert {kind for kind, count in counts.items() if not count} == store.without
+    process.env |= STEADY
     await process.start()
     try:
         found = await reads(process, agent=store.agent)
@@ -74,14 +76,16 @@ async def _fires(process: ServerProcess) -> None:
             status, answer = await api(path, **name, callbackUrl=receiver.url)
             assert status == 200, answer
         assert (await api("namespaces/update", name="held", paused=False))[0] == 200
-        (fired,) = await inbox.count(1)
+        fired = (await inbox.count(1))[0]
         assert (fired.body["timerId"], fired.body["payload"]) == ("due", BODY)
         assert fired.headers["authorization"] == "Bearer a-token-of-the-receiver"
         assert fired.headers["x-plain"] == "seen"
         Webhook(SECRET).verify(fired.headers[":body"], fired.headers)
         assert (await api("schedules/trigger", namespace="golden", scheduleId="yearly"))[0] == 200
-        fired = (await inbox.count(2))[1]
-        assert (fired.body["timerId"], fired.body["payload"]) == ("yearly", BODY)
+        # The timer may be called again: a busy machine may lose a shard before it has recorded a call.
+        calls = await inbox.wait(lambda calls: any(each.body["timerId"] == "yearly" for each in calls))
+        fired = next(each for each in calls if each.body["timerId"] == "yearly")
+        assert fired.body["payload"] == BODY
         assert fired.headers["x-api-key"] == "of-the-schedule"
 
 

@@ -13,15 +13,17 @@ from pathlib import Path
 from tests.support.patience import PATIENCE_S
 
 _FIRST = 10_000
+#: Of fewer ports, tests that run at the same time would choose the same now and then.
+_PORTS_LEAST = 5_000
 _TRIES = 100
 _random = random.SystemRandom()
 
 
 def free_port() -> int:
-    """A loopback port that was free a moment ago. It is none of those that the system hands out: the many servers and
-    connections of other tests would take one of those before it is used, now and then."""
+    """A loopback port that was free a moment ago. It is none of those that the system hands out, if there are enough others:
+    the many servers and connections of other tests would take one of those before it is used, now and then."""
     for _ in range(_TRIES):
-        port = _random.randrange(_FIRST, _handed_out()) if _handed_out() > _FIRST else 0
+        port = _random.randrange(_FIRST, _handed_out()) if _handed_out() - _FIRST >= _PORTS_LEAST else 0
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return int(probe.getsockname()[1])
