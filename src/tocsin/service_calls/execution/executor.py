@@ -109,7 +109,7 @@ class Executor:
                 destination = self._requester.destination(message.request_spec.url)
                 order = Order(delivery.envelope, message, destination, [delivery])
                 self._orders[message.execution_id] = order
-                if self._lacks_credential(order) or self._flows.must_wait(order):
+                if self._flows.must_wait(order):
                     self._flows.add(order)
                 else:
                     self._slots.add(order)
@@ -151,19 +151,8 @@ class Executor:
 
     def _admit(self) -> None:
         if not self._draining:
-            for order in self._slots.admit(self._lets_begin):
+            for order in self._slots.admit(self._flows.lets_begin):
                 self._beginnings.add(order)
-
-    def _lets_begin(self, order: Order) -> bool:
-        if self._lacks_credential(order):
-            self._flows.add(order)
-            return False
-        return self._flows.lets_begin(order)
-
-    def _lacks_credential(self, order: Order) -> bool:
-        """Whether its credential can't be sent now. Then it has to wait: no credential is no attempt."""
-        name = order.credential
-        return name is not None and self._credentials.obstacle(name, order.destination) is not None
 
     def _freed(self, order: Order) -> None:
         """A slot that the order had is free."""
@@ -185,8 +174,8 @@ class Executor:
         del self._orders[order.execution_id]
 
     def has_room(self, order: Order) -> bool:
-        """Whether there is a slot for the order, and its credential can be sent."""
-        return not self._draining and self._slots.has_room(order.destination) and not self._lacks_credential(order)
+        """Whether there is a slot for the order."""
+        return not self._draining and self._slots.has_room(order.destination)
 
     def begin(self, order: Order) -> bool:
         """Begins an order whose flow has its turn, and which there is a slot for; whether it began."""
@@ -228,7 +217,13 @@ class Executor:
     async def _put_back(self, batch: list[Order]) -> None:
         """Takes those out of the batch whose credential has gone since they were admitted, which may be long ago if the
         database was away: they wait for it. One that was logged nonetheless has begun, and stays."""
-        lacking = [order for order in batch if not order.logged and self._lacks_credential(order)]
+        lacking = [
+            order
+            for order in batch
+            if not order.logged
+            and order.credential is not None
+            and self._credentials.obstacle(order.credential, order.destination) is not None
+        ]
         ours = await self._logged_after_all(lacking) if any(order.uncertain for order in lacking) else set()
         for order in lacking:
             if order.execution_id in ours:

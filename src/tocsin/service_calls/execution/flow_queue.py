@@ -125,7 +125,8 @@ class FlowQueue:
     # ------------------------------------------------------------------ the gate
 
     def must_wait(self, order: Order) -> bool:
-        """Whether it is known before its turn that the order has to wait for its flow."""
+        """Whether it is known before its turn that the order has to wait for its flow or its credential: no
+        credential is no attempt."""
         key = order.turn
         return key is not None and (key in self._keys or self._gate.is_closed(key))
 
