@@ -30,7 +30,7 @@ INDEXES = {
     "service_call_tags": ["tag"],
     "timer_schedules": ["due_at", "correlation_id", "waiting"],
     "http_execution_log": ["unfinished"],
-    "suspended_executions": ["flow_key", "unreported"],
+    "suspended_executions": ["place", "unreported"],
     "outbox": ["unpublished", "correlation_id", "published_at"],
 }
 

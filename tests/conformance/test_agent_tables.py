@@ -99,14 +99,14 @@ async def test_orders_that_wait_for_a_flow_are_read_in_their_order(database: Age
     first, second, third = waits(two, "a"), waits(one, "a"), waits(one, "b:1")
     added = await database.suspended.suspend([third, second, first, waits(gone, "a")])
     assert added == {order.execution_id for order in (first, second, third)}
-    assert await database.suspended.suspend([first, second._replace(flow_key="c")]) == set()
+    assert await database.suspended.suspend([first, second._replace(place="c")]) == set()
     assert await database.suspended.suspend([]) == set()
     assert await database.suspended.first("a", 10) == [first, second]
     assert await database.suspended.first("a", 1) == [first]
     assert await database.suspended.first("b:", 10) == []
-    assert await database.suspended.flow_keys("", 10) == [("a", 2), ("b:1", 1)]
-    assert await database.suspended.flow_keys("", 1) == [("a", 2)]
-    assert await database.suspended.flow_keys("a", 10) == [("b:1", 1)]
+    assert await database.suspended.places("", 10) == [("a", 2), ("b:1", 1)]
+    assert await database.suspended.places("", 1) == [("a", 2)]
+    assert await database.suspended.places("a", 10) == [("b:1", 1)]
 
 
 async def test_an_execution_that_begins_is_no_longer_suspended(database: AgentDatabase) -> None:
@@ -121,7 +121,7 @@ async def test_an_execution_that_begins_is_no_longer_suspended(database: AgentDa
     assert await database.suspended.suspend([first]) == set()
     # One that was logged before the order was suspended goes with the next attempt to begin it.
     assert await database.executions.begin([(begun, envelope(one))], [first[:3], second[:3]]) == set()
-    assert await database.suspended.flow_keys("", 10) == []
+    assert await database.suspended.places("", 10) == []
 
 
 async def test_orders_are_reported_once_and_only_while_they_wait(database: AgentDatabase) -> None:
@@ -146,7 +146,7 @@ async def test_orders_go_with_their_call(database: AgentDatabase) -> None:
     await insert(database, one)
     await database.suspended.suspend([waits(one, "k")])
     await database.calls.transact(lambda transaction: transaction.delete_waiting([one.key]))
-    assert await database.suspended.flow_keys("", 10) == []
+    assert await database.suspended.places("", 10) == []
 
 
 # ------------------------------------------------------------------ http_execution_log

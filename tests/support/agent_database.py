@@ -101,10 +101,10 @@ def entry(of: ServiceCall, **fields: Any) -> TimerEntry:
     return made._replace(**fields)
 
 
-def waits(of: ServiceCall, flow_key: str, execution_id: str | None = None, **fields: Any) -> SuspendedOrder:
+def waits(of: ServiceCall, place: str, execution_id: str | None = None, **fields: Any) -> SuspendedOrder:
     """The order of its execution, which waits for a flow."""
     made = SuspendedOrder(
-        of.tenant_id, of.service_call_id, execution_id or new_id(), flow_key, NOW, envelope(of, "StartExecution")
+        of.tenant_id, of.service_call_id, execution_id or new_id(), place, NOW, envelope(of, "StartExecution")
     )
     return made._replace(**fields)
 

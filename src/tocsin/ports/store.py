@@ -313,7 +313,7 @@ def shards_are_fixed(fixed: int, wanted: int | None) -> ConfigError:
 #: The format of stored data until the first release: schema, layout and records. Each change of these raises the number, as
 #: does one of which node should own which shard, on which all nodes must agree. Data with another one is refused. Migrations
 #: begin with the first release, which fixes it.
-FORMAT = 13
+FORMAT = 14
 
 
 def refuse_other_format(place: str, found: int | None) -> None:

@@ -283,13 +283,13 @@ class ExecutionLog(Protocol):
 
 
 class SuspendedOrder(NamedTuple):
-    """An order that waits: its message, by tenant, call and execution. `flow_key` is what it waits for: its flow, its
-    credential and its destination, or these and its flow, with spaces between them. `suspended_at` in microseconds."""
+    """An order that waits: its message, by tenant, call and execution. `place` is what it waits for: its flow, its credential
+    and its destination, or these and its flow, with spaces between them. `suspended_at` in microseconds."""
 
     tenant_id: str
     service_call_id: str
     execution_id: str
-    flow_key: str
+    place: str
     suspended_at: int
     envelope: Envelope
 
@@ -308,12 +308,12 @@ class SuspendedOrders(Protocol):
         """Marks orders as reported, and adds the event of each to the outbox in the same transaction. One that is no longer
         there, or is marked already, is left out with its event."""
 
-    async def first(self, flow_key: str, limit: int) -> list[SuspendedOrder]:
-        """At most `limit` orders of a flow, in the order of their execution ids."""
+    async def first(self, place: str, limit: int) -> list[SuspendedOrder]:
+        """At most `limit` orders of a place, in the order of their execution ids."""
 
-    async def flow_keys(self, after: str, limit: int) -> list[tuple[str, int]]:
-        """At most `limit` flow keys that orders wait for, behind `after` and in order, each with the number of its
-        orders. It reads the index of these orders."""
+    async def places(self, after: str, limit: int) -> list[tuple[str, int]]:
+        """At most `limit` places where orders wait, behind `after` and in order, each with the number of its orders.
+        It reads the index of these orders."""
 
 
 class TenantSecrets(Protocol):

@@ -148,14 +148,14 @@ class MemorySuspended:
         self._changes.notify()
         return set(fresh)
 
-    async def first(self, flow_key: str, limit: int) -> list[SuspendedOrder]:
+    async def first(self, place: str, limit: int) -> list[SuspendedOrder]:
         self.reads += 1
         await self.readable.wait()
-        orders = [order for order in self._log.suspended.values() if order.flow_key == flow_key]
+        orders = [order for order in self._log.suspended.values() if order.place == place]
         return sorted(orders, key=lambda order: order.execution_id)[:limit]
 
-    async def flow_keys(self, after: str, limit: int) -> list[tuple[str, int]]:
-        counts = Counter(order.flow_key for order in self._log.suspended.values())
+    async def places(self, after: str, limit: int) -> list[tuple[str, int]]:
+        counts = Counter(order.place for order in self._log.suspended.values())
         return sorted((key, count) for key, count in counts.items() if key > after)[:limit]
 
     async def unreported(self, before_us: int, limit: int) -> list[SuspendedOrder]:

@@ -399,7 +399,7 @@ class FlowQueue:
             # One that is added while the table is read may be missing in what is read.
             unlisted, self._unlisted = self._unlisted, self._unlisted and bool(self._after)
             try:
-                found = await self._store.flow_keys(self._after, _KEYS_READ)
+                found = await self._store.places(self._after, _KEYS_READ)
             except StoreError:
                 self._unlisted = unlisted
                 raise

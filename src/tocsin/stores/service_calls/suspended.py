@@ -24,12 +24,11 @@ SUSPEND = insert(
     more=f" WHERE {CALL_EXISTS} AND NOT {_IS_LOGGED} ON CONFLICT DO NOTHING",
 )
 FIRST = Query(
-    f"SELECT {', '.join(_COLUMNS)} FROM suspended_executions WHERE flow_key = :flow ORDER BY execution_id LIMIT :most",
+    f"SELECT {', '.join(_COLUMNS)} FROM suspended_executions WHERE place = :place ORDER BY execution_id LIMIT :most",
     results=_COLUMNS,
 )
-FLOW_KEYS = Query(
-    "SELECT flow_key, count(*) FROM suspended_executions WHERE flow_key > :after GROUP BY flow_key ORDER BY flow_key "
-    "LIMIT :most"
+PLACES = Query(
+    "SELECT place, count(*) FROM suspended_executions WHERE place > :after GROUP BY place ORDER BY place LIMIT :most"
 )
 UNREPORTED = Query(
     f"SELECT {', '.join(_COLUMNS)} FROM suspended_executions WHERE reported_at IS NULL AND suspended_at < :before_at "
@@ -80,10 +79,10 @@ class SqlSuspendedOrders:
         if rows:
             await self._outbox.write(work)
 
-    async def first(self, flow_key: str, limit: int) -> list[SuspendedOrder]:
-        rows = await self._database.read(lambda session: FIRST.fetch(session, flow=flow_key, most=limit))
+    async def first(self, place: str, limit: int) -> list[SuspendedOrder]:
+        rows = await self._database.read(lambda session: FIRST.fetch(session, place=place, most=limit))
         return list(map(SuspendedOrder._make, rows))
 
-    async def flow_keys(self, after: str, limit: int) -> list[tuple[str, int]]:
-        rows = await self._database.read(lambda session: FLOW_KEYS.fetch(session, after=after, most=limit))
+    async def places(self, after: str, limit: int) -> list[tuple[str, int]]:
+        rows = await self._database.read(lambda session: PLACES.fetch(session, after=after, most=limit))
         return [(key, count) for key, count in rows]

@@ -128,7 +128,7 @@ CREATE TABLE suspended_executions (
   service_call_id TEXT NOT NULL,
   execution_id TEXT NOT NULL,
   -- What it waits for: a flow, a credential and its destination, or all three, with spaces between them.
-  flow_key TEXT NOT NULL,
+  place TEXT NOT NULL,
   suspended_at TEXT NOT NULL,
   -- When orchestration was notified, of one that waits for longer.
   reported_at TEXT,
@@ -139,8 +139,8 @@ CREATE TABLE suspended_executions (
     REFERENCES service_calls (tenant_id, service_call_id) ON DELETE CASCADE
 ) STRICT;
 
--- Those of a flow, in the order in which they were ordered, which their ids have.
-CREATE INDEX idx_suspended_executions_flow_key ON suspended_executions (flow_key, execution_id);
+-- Those of a place, in the order in which they were ordered, which their ids have.
+CREATE INDEX idx_suspended_executions_place ON suspended_executions (place, execution_id);
 CREATE INDEX idx_suspended_executions_unreported ON suspended_executions (suspended_at) WHERE reported_at IS NULL;
 
 CREATE TABLE outbox (
