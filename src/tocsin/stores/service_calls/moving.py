@@ -58,7 +58,7 @@ TABLES = (
     ),
     Table(
         "suspended_executions",
-        ("tenant_id", "service_call_id", "execution_id", "flow_key", "suspended_at", "reported_at", "envelope"),
+        ("tenant_id", "service_call_id", "execution_id", "place", "suspended_at", "reported_at", "envelope"),
         3,
     ),
     Table(
