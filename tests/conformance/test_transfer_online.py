@@ -247,10 +247,6 @@ async def moved(source: Store, target: Store, shards: int, server: BusyServer, *
             break
         except Killed:
             killed += 1
-            of_source, of_target = await read_mark(source), await read_mark(target)
-            if of_target is None and of_source is not None and of_source.phase == "moved":
-                # Complete: only the process ended before it could report so.
-                break
     return killed
 
 

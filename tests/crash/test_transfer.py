@@ -168,7 +168,10 @@ async def test_a_transfer_that_is_killed_loses_nothing(target: tuple[str, Server
         assert code == 0, output
         code, _, refusal = await command("serve", "--port", "0", "--data-dir", str(before.data_dir), env=KEY)
         assert (code, "were transferred to" in refusal) == (1, True), refusal
-        code, _, refusal = await command("transfer", "--from", f"sqlite:///{file}", "--to", url, env=KEY)
+        # As after a kill when only the report was missing.
+        assert (await transferred(file, url, None)) == (0, output)
+        elsewhere = f"sqlite:///{tmp_path / 'elsewhere' / 'tocsin.db'}"
+        code, _, refusal = await command("transfer", "--from", f"sqlite:///{file}", "--to", elsewhere, env=KEY)
         assert (code, "nothing is left to move" in refusal) == (1, True), refusal
 
         await after.start()

@@ -36,6 +36,7 @@ from tocsin.server.transfer import (
     Side,
     claim_all,
     foreign_source,
+    is_complete,
     not_a_copy,
     open_target,
     refuse_data,
@@ -107,6 +108,8 @@ class OnlineTransfer:
         """Moves everything, and returns what was moved."""
         source, target = self._source, self._target
         began_us = time.time_ns() // 1_000
+        if await is_complete(source, target):
+            return await self._contents(began_us)
         if not await self._begin(began_us):
             await self._finish()
             return await self._contents(began_us)
