@@ -360,7 +360,7 @@ mutants: $(VENV)/.dev ## break the rules one by one and show which seed or test 
 
 ##@ Prove deployments
 
-.PHONY: image test-image drill drill-upgrade drill-replay drill-debounce drill-inbox drill-transfer soak
+.PHONY: image test-image drill drill-upgrade drill-replay drill-debounce drill-inbox drill-sink drill-transfer soak
 ENGINE ?= $(firstword $(notdir $(shell command -v docker podman)))
 # The codec is optional. Without cargo the image has the one that is in dist, if it is for its platform, or none.
 CODEC := $(if $(shell command -v cargo),native)
@@ -386,6 +386,9 @@ drill-debounce: $(VENV)/.dev ## debounce 100,000 creates of 1,000 ids while a no
 
 drill-inbox: $(VENV)/.dev ## take 20,000 orders in eight processes that are killed, as Tocsin is, and balance what fires
 	@$(BIN)/python -m tests.drills.inbox $(ARGS)
+
+drill-sink: $(VENV)/.dev ## keep the sink of 500 ends a second away for ten minutes, and see what it gets then
+	@$(BIN)/python -m tests.drills.sink $(ARGS)
 
 drill-transfer: $(VENV)/.dev ## move a million timers to another store under traffic, killed twice
 	@$(BIN)/python -m tests.drills.transfer $(ARGS)
