@@ -221,7 +221,7 @@ async def is_complete(source: Side, target: Side) -> bool:
     mark = await read_mark(source.store)
     if mark is None or mark.role != "source" or mark.phase != "moved" or mark.other != target.place:
         return False
-    # A store that has been made anew at the same place has nothing of the source.
+    # An empty store that was created later at the same place has nothing of the source.
     return await read_mark(target.store) is None and bool(await target.store.shards())
 
 
