@@ -169,6 +169,7 @@ _SHARE_A_SERVER = {
     "tests/integration/cli/test_schedules.py",
     "tests/integration/server/test_agent_flow.py",
     "tests/integration/server/test_callback_responses.py",
+    "tests/integration/stores/test_postgresql_plans.py",
     "sdks/typescript/tests/test_typescript_docs.py",
     "sdks/typescript/tests/test_typescript_example.py",
     "sdks/typescript/tests/test_typescript_package.py",
