@@ -112,6 +112,7 @@ _WIDE = (
     "tests/integration/stores/test_dynamodb_faults.py",
     "tests/integration/stores/test_dynamodb_lives.py",
     "tests/integration/stores/test_dynamodb_throttling.py",
+    "tests/integration/stores/test_dynamodb_units.py",
     "tests/integration/stores/test_mongodb_faults.py",
     "tests/integration/stores/test_mysql_faults.py",
     "tests/integration/stores/test_mysql_values.py",
@@ -119,8 +120,12 @@ _WIDE = (
     "tests/repo/test_alerts.py::test_every_alert_fires",
     "tests/integration/stores/test_mysql_plans.py",
     "test_guarantees_hold_on_many_nodes_with_flows",
-    # The third hundred of the simulation's seeds.
-    "test_guarantees_hold_under_faults[2",
+    # `make test` plays the first hundred of the simulation's seeds, the first 50 of the agent's, and 2,000 of the window's.
+    "test_guarantees_hold_under_faults[",
+    "test_outcomes_are_correct_under_random_faults[50]",
+    "test_outcomes_are_correct_under_random_faults[100]",
+    "test_invariants_hold_after_every_step[2",
+    "test_invariants_hold_after_every_step[3",
 )
 #: Of these, what `make test` runs all the same.
 _ONE_OF_EACH = (
