@@ -105,6 +105,8 @@ _WIDE = (
     "tests/e2e/",
     "tests/integration/cli/test_echo.py",
     "tests/integration/cli/test_examples.py",
+    "test_demo_of_service_calls_completes[nats and engine]",
+    "test_demo_of_service_calls_completes[postgresql]",
     "tests/integration/cluster/",
     "tests/integration/server/test_openapi_conformance.py",
     "tests/integration/server/test_overload.py",
@@ -129,7 +131,8 @@ _WIDE = (
 )
 #: Of these, what `make test` runs all the same.
 _ONE_OF_EACH = (
-    "tests/crash/test_agent_sigkill.py",
+    "tests/crash/test_agent_sigkill.py::test_kills_lose_no_call_on_postgresql_with_nats",
+    "tests/crash/test_agent_sigkill.py::test_kills_lose_no_call_with_the_timer_engine",
     "tests/crash/test_cluster_faults.py::test_a_killed_nodes_shards_are_taken_over",
     "tests/crash/test_cluster_faults.py::test_a_resumed_frozen_node_does_no_harm",
     "tests/crash/test_cluster_faults.py::test_a_rolling_restart_with_another_secret_fails_no_request",
