@@ -108,6 +108,9 @@ _WIDE = (
     "test_demo_of_service_calls_completes[nats and engine]",
     "test_demo_of_service_calls_completes[postgresql]",
     "tests/integration/cluster/",
+    # These need MySQL.
+    "test_a_database_that_hangs_delays_no_timer_and_no_stop",
+    "tests/integration/stores/test_readable_views.py::test_mysql",
     "tests/integration/server/test_openapi_conformance.py",
     "tests/integration/server/test_overload.py",
     "tests/integration/stores/test_cassandra_faults.py",
