@@ -105,13 +105,19 @@ _WIDE = (
     "tests/e2e/",
     "tests/integration/cli/test_echo.py",
     "tests/integration/cli/test_examples.py",
+    "test_demo_of_service_calls_completes[nats and engine]",
+    "test_demo_of_service_calls_completes[postgresql]",
     "tests/integration/cluster/",
+    # These need MySQL.
+    "test_a_database_that_hangs_delays_no_timer_and_no_stop",
+    "tests/integration/stores/test_readable_views.py::test_mysql",
     "tests/integration/server/test_openapi_conformance.py",
     "tests/integration/server/test_overload.py",
     "tests/integration/stores/test_cassandra_faults.py",
     "tests/integration/stores/test_dynamodb_faults.py",
     "tests/integration/stores/test_dynamodb_lives.py",
     "tests/integration/stores/test_dynamodb_throttling.py",
+    "tests/integration/stores/test_dynamodb_units.py",
     "tests/integration/stores/test_mongodb_faults.py",
     "tests/integration/stores/test_mysql_faults.py",
     "tests/integration/stores/test_mysql_values.py",
@@ -119,12 +125,17 @@ _WIDE = (
     "tests/repo/test_alerts.py::test_every_alert_fires",
     "tests/integration/stores/test_mysql_plans.py",
     "test_guarantees_hold_on_many_nodes_with_flows",
-    # The third hundred of the simulation's seeds.
-    "test_guarantees_hold_under_faults[2",
+    # `make test` plays the first hundred of the simulation's seeds, the first 50 of the agent's, and 2,000 of the window's.
+    "test_guarantees_hold_under_faults[",
+    "test_outcomes_are_correct_under_random_faults[50]",
+    "test_outcomes_are_correct_under_random_faults[100]",
+    "test_invariants_hold_after_every_step[2",
+    "test_invariants_hold_after_every_step[3",
 )
 #: Of these, what `make test` runs all the same.
 _ONE_OF_EACH = (
-    "tests/crash/test_agent_sigkill.py",
+    "tests/crash/test_agent_sigkill.py::test_kills_lose_no_call_on_postgresql_with_nats",
+    "tests/crash/test_agent_sigkill.py::test_kills_lose_no_call_with_the_timer_engine",
     "tests/crash/test_cluster_faults.py::test_a_killed_nodes_shards_are_taken_over",
     "tests/crash/test_cluster_faults.py::test_a_resumed_frozen_node_does_no_harm",
     "tests/crash/test_cluster_faults.py::test_a_rolling_restart_with_another_secret_fails_no_request",
@@ -169,6 +180,7 @@ _SHARE_A_SERVER = {
     "tests/integration/cli/test_schedules.py",
     "tests/integration/server/test_agent_flow.py",
     "tests/integration/server/test_callback_responses.py",
+    "tests/integration/stores/test_postgresql_plans.py",
     "sdks/typescript/tests/test_typescript_docs.py",
     "sdks/typescript/tests/test_typescript_example.py",
     "sdks/typescript/tests/test_typescript_package.py",

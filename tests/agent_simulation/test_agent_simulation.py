@@ -22,6 +22,8 @@ REGRESSIONS = [
 
 
 @pytest.mark.slow
+# A busy machine takes a minute and more.
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("first", range(0, 150, _CHUNK))
 def test_outcomes_are_correct_under_random_faults(first: int) -> None:
     happened: Counter[str] = Counter()

@@ -13,6 +13,8 @@ from tocsin.testing.store_conformance import StoreConformance
 class TestMemoryStore(StoreConformance):
     damage = staticmethod(damage)
     persistent = False
+    #: It is compared with itself.
+    examples = 5
 
     def make_store(self, folder: Path) -> Store:
         return MemoryStore()

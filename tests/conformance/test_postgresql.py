@@ -26,7 +26,7 @@ class _OnServer:
 class TestPostgresStore(_OnServer, StoreConformance):
     damage = staticmethod(damage)
     #: SQLite's, which has the same statements, are more.
-    examples = 20
+    examples = 15
 
     def make_store(self, folder: Path) -> Store:
         return PostgresStore(self.url, postgres=PostgresOptions(schema=name_of(folder)))

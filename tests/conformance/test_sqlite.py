@@ -14,6 +14,7 @@ from tocsin.testing.store_conformance import StoreConformance
 
 class TestSqliteStore(StoreConformance):
     damage = staticmethod(damage)
+    examples = 40
 
     def make_store(self, folder: Path) -> Store:
         return SqliteStore(folder / "tocsin.db")

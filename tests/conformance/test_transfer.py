@@ -247,9 +247,9 @@ async def test_a_transfer_that_was_interrupted_anywhere_goes_on(after: bool) -> 
         rows, records, _ = await contents(source, SOURCE_SHARDS)
         await target.open(3)
         calls, kills = [0], 0
-        # The second run ends a few calls later than the first, and so on, until one is complete.
+        # The second run ends some calls later than the first, and so on, until one is complete.
         while True:
-            mortal = [cast("Store", Mortal(each, calls, at + 7 * kills, after=after)) for each in (source, target)]
+            mortal = [cast("Store", Mortal(each, calls, at + 29 * kills, after=after)) for each in (source, target)]
             try:
                 await Transfer(side(mortal[0], SOURCE_SHARDS, "a"), side(mortal[1], 3, "b"), unseen).run()
                 break

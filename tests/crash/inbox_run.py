@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.crash.inbox_orders import ROLLED_BACK
 from tests.support.cluster import now_us, until
 from tests.support.http import Receiver
 from tests.support.inbox import Program
@@ -65,7 +66,8 @@ class InboxRun:
         self._chance = random.Random(self.seed)
 
     async def run(self, kills: int) -> Result:
-        """Takes all orders, during which the server is killed so often, and a shop twice as often."""
+        """Takes all orders, while the server is killed so often, and a shop up to twice as often: none is left to be killed
+        once all are taken, which on a slow machine they may be while the server starts."""
         await self.program.cli("migrate")
         self.program.execute("CREATE TABLE orders (id INT NOT NULL PRIMARY KEY)")
         async with Receiver(self._called) as receiver:
@@ -75,15 +77,12 @@ class InboxRun:
             taking = [asyncio.create_task(self._shop(number, number * part, (number + 1) * part, receiver.url))
                       for number in range(self.processes)]  # fmt: skip
             all_taken = asyncio.gather(*taking)
-            pause_s = self.orders / self.rate / (kills + 1)
-            for _ in range(kills):
-                if await self._done_within(all_taken, pause_s / 2):
-                    break
+            for number in range(kills):
+                await self._progress(all_taken, (2 * number + 1) / (2 * kills + 1))
                 self._kill_shop()
                 await self._end_drain()
                 await self._begin_drain()
-                if await self._done_within(all_taken, pause_s / 2):
-                    break
+                await self._progress(all_taken, (2 * number + 2) / (2 * kills + 1))
                 self._kill_shop()
                 self.server_kills += 1
                 await self.server.kill()
@@ -119,10 +118,11 @@ class InboxRun:
         self.names[timer].add(headers["webhook-id"])
         return 200, b""
 
-    @staticmethod
-    async def _done_within(task: asyncio.Future[Any], timeout_s: float) -> bool:
-        done, _ = await asyncio.wait({task}, timeout=timeout_s)
-        return bool(done)
+    async def _progress(self, all_taken: asyncio.Future[Any], share: float) -> None:
+        """Returns once about this share of what will be committed has been, or all orders are taken."""
+        least = share * (1 - ROLLED_BACK) * self.orders
+        while len(self.committed_at) < least and not all_taken.done():  # noqa: ASYNC110 -- it is the shops' progress
+            await asyncio.sleep(0.02)
 
     def _kill_shop(self) -> None:
         """SIGKILL to a shop in the middle of whatever it does; it begins again behind the order that it was taking."""

@@ -25,7 +25,7 @@ async def test_exactly_the_committed_orders_fire(tmp_path: Path, request: pytest
         result = await InboxRun(program, server, orders=800, processes=4, rate=100, seed=kind).run(kills=3)
         assert (result.wrongly, result.missing, result.renamed) == (set(), set(), set())
         assert result.committed > 300
-        assert (result.server_kills, result.shop_kills) == (3, 6)
+        assert result.server_kills == 3 and result.shop_kills >= 2
         assert not program.execute("SELECT id FROM tocsin_outbox")
 
 

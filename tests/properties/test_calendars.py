@@ -138,7 +138,7 @@ def check(rule: Recurrence, zone: str, only: list[Calendar], skip: list[Calendar
         assert found == (len(excluded), excluded[0], excluded[-1])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.sampled_from([*CRONS, *ELAPSED]),
     st.sampled_from(ZONES),
@@ -151,7 +151,7 @@ def test_instants_of_calendars_are_left_out(
     check(Cron(expression, zone), zone, only, skip, moves=False)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.sampled_from(CRONS),
     st.sampled_from(ZONES),

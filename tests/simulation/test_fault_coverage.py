@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from tests.properties.interleavings import Interleaving
 from tests.properties.rare_transitions import RARE
 from tests.support.checked_window import PERMITTED
@@ -99,6 +101,8 @@ def kinds(trace: list[tuple[Any, ...]]) -> Iterator[str]:
                 yield name
 
 
+# A busy machine takes minutes.
+@pytest.mark.timeout(600)
 def test_every_fault_and_consequence_and_every_transition_occurs() -> None:
     happened: Counter[str] = Counter()
     reached = set(RARE)

@@ -42,7 +42,8 @@ REGRESSIONS = [
 ]
 
 
-# `test_fault_coverage.py` runs the first hundred.
+# `test_fault_coverage.py` runs the first hundred, in `make test` too.
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("first", range(100, 300, _CHUNK))
 def test_guarantees_hold_under_faults(first: int) -> None:
     for seed in range(first, first + _CHUNK):
@@ -50,6 +51,7 @@ def test_guarantees_hold_under_faults(first: int) -> None:
         assert violation is None, f"seed {seed}: {violation}"
 
 
+@pytest.mark.timeout(400)
 def test_guarantees_hold_with_small_transactions_of_one_shard_and_no_range_deletes() -> None:
     for seed in range(_CHUNK):
         world = World(seed, small_transactions=True)

@@ -31,7 +31,7 @@ def read_dates(content: bytes, zone: str, begin: date) -> list[str]:
     if len(content) > FILE_BYTES_MAX:
         raise BadCalendar(f"has {len(content)} bytes; at most {FILE_BYTES_MAX} are accepted: split the file")
     # -I: nothing of the environment or the current folder changes what the process imports.
-    command = [sys.executable, "-I", "-m", "tocsin.cli.ical", zone, begin.isoformat()]
+    command = [sys.executable, "-I", "-m", "tocsin.cli.ical", zone, begin.isoformat(), str(_CPU_S_MAX)]
     try:
         ran = subprocess.run(command, input=content, capture_output=True, timeout=_DURATION_S_MAX, check=False)
     except subprocess.TimeoutExpired:
@@ -47,7 +47,7 @@ def read_dates(content: bytes, zone: str, begin: date) -> list[str]:
 
 def main() -> None:
     """The process: reads the file from its standard input, and writes the dates, or why there are none, as JSON."""
-    _limit()
+    _limit(int(sys.argv[3]))
     zone, begin = ZoneInfo(sys.argv[1]), date.fromisoformat(sys.argv[2])
     answer: dict[str, Any]
     try:
@@ -62,12 +62,12 @@ def main() -> None:
     sys.stdout.write(json.dumps(answer))
 
 
-def _limit() -> None:
+def _limit(cpu_s_max: int) -> None:
     # Other systems than Unix have no such limits, and only that of the duration.
     with suppress(ImportError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S_MAX, _CPU_S_MAX))
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_s_max, cpu_s_max))
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES_MAX, _MEMORY_BYTES_MAX))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

@@ -77,7 +77,7 @@ class _Run:
 @asynccontextmanager
 async def _running(server: DynamoServer, table: str, **options: Any) -> AsyncIterator[_Run]:
     async with DynamoProxy(server.port) as proxy:
-        options = {"patience_s": 1.0, "request_timeout_s": 5.0, "connect_timeout_s": PATIENCE_S} | options
+        options = {"patience_s": PATIENCE_S, "request_timeout_s": 5.0, "connect_timeout_s": PATIENCE_S} | options
         events: list[Any] = []
         store = DynamoStore(server.url(table, proxy.port), DynamoOptions(**options), observe=events.append)
         await store.open(4)
@@ -90,6 +90,13 @@ async def _running(server: DynamoServer, table: str, **options: Any) -> AsyncIte
 @pytest_asyncio.fixture
 async def run(shared_dynamodb: DynamoServer, table: str) -> AsyncIterator[_Run]:
     async with _running(shared_dynamodb, table) as run:
+        yield run
+
+
+@pytest_asyncio.fixture
+async def impatient(shared_dynamodb: DynamoServer, table: str) -> AsyncIterator[_Run]:
+    """For what fails as long as the store tries."""
+    async with _running(shared_dynamodb, table, patience_s=0.5) as run:
         yield run
 
 
@@ -137,19 +144,18 @@ async def test_provisioned_capacity_that_is_exceeded_is_waited_for(run: _Run, sh
     await store.close()
 
 
-async def test_lasting_throttling_is_unavailability_within_the_patience(run: _Run) -> None:
-    batch = await claimed(run.store)
-    run.proxy.always(TRANSACT, refused("ThrottlingException"))
-    async with asyncio.timeout(20):
-        with pytest.raises(StoreUnavailable, match="Throttling"):
-            await run.store.apply([replace(batch, upserts=[row(1)])])
-    run.proxy.always(TRANSACT, None)
-    assert await loaded(run.store) == []
-    assert await run.store.apply([batch]) == [Applied.DURABLE]
+async def test_lasting_throttling_is_unavailability_within_the_patience(impatient: _Run) -> None:
+    batch = await claimed(impatient.store)
+    impatient.proxy.always(TRANSACT, refused("ThrottlingException"))
+    with pytest.raises(StoreUnavailable, match="Throttling"):
+        await impatient.store.apply([replace(batch, upserts=[row(1)])])
+    impatient.proxy.always(TRANSACT, None)
+    assert await loaded(impatient.store) == []
+    assert await impatient.store.apply([batch]) == [Applied.DURABLE]
 
 
-async def test_of_two_shards_a_throttled_one_leaves_the_outcome_in_doubt(run: _Run) -> None:
-    parts = [replace(await claimed(run.store, number), upserts=[row(number)]) for number in (0, 1)]
+async def test_of_two_shards_a_throttled_one_leaves_the_outcome_in_doubt(impatient: _Run) -> None:
+    parts = [replace(await claimed(impatient.store, number), upserts=[row(number)]) for number in (0, 1)]
 
     async def refuse_one(request: Request) -> ProxyAnswer:
         fence = request.content["TransactItems"][0]["Update"]
@@ -157,10 +163,10 @@ async def test_of_two_shards_a_throttled_one_leaves_the_outcome_in_doubt(run: _R
             return await canceled("ThrottlingError")(request)
         return await request.forward()
 
-    run.proxy.always(TRANSACT, refuse_one)
+    impatient.proxy.always(TRANSACT, refuse_one)
     with pytest.raises(OutcomeUnknown):
-        await run.store.apply(parts)
-    assert [len(await loaded(run.store, number)) for number in (0, 1)] == [1, 0]
+        await impatient.store.apply(parts)
+    assert [len(await loaded(impatient.store, number)) for number in (0, 1)] == [1, 0]
 
 
 async def test_a_full_shard_refuses_the_batch_definitely(run: _Run) -> None:
@@ -186,40 +192,40 @@ async def test_a_transaction_whose_answer_was_lost_happens_once(run: _Run) -> No
     assert len(tokens) <= 2
 
 
-async def test_answers_lost_beyond_the_patience_leave_the_outcome_unknown(run: _Run) -> None:
-    batch = await claimed(run.store)
-    run.proxy.always(TRANSACT, lost_answer)
+async def test_answers_lost_beyond_the_patience_leave_the_outcome_unknown(impatient: _Run) -> None:
+    batch = await claimed(impatient.store)
+    impatient.proxy.always(TRANSACT, lost_answer)
     with pytest.raises(OutcomeUnknown):
-        await run.store.apply([replace(batch, upserts=[one := row(1)])])
-    run.proxy.always(TRANSACT, None)
-    assert await run.store.claim(0, expected_epoch=1, owner=ALICE) == 2
-    assert await loaded(run.store) == [one]
+        await impatient.store.apply([replace(batch, upserts=[one := row(1)])])
+    impatient.proxy.always(TRANSACT, None)
+    assert await impatient.store.claim(0, expected_epoch=1, owner=ALICE) == 2
+    assert await loaded(impatient.store) == [one]
 
 
-async def test_throttling_after_a_lost_answer_does_not_make_the_outcome_known(run: _Run) -> None:
-    batch = await claimed(run.store)
-    run.proxy.once(TRANSACT, lost_answer)
-    run.proxy.always(TRANSACT, refused("ThrottlingException"))
+async def test_throttling_after_a_lost_answer_does_not_make_the_outcome_known(impatient: _Run) -> None:
+    batch = await claimed(impatient.store)
+    impatient.proxy.once(TRANSACT, lost_answer)
+    impatient.proxy.always(TRANSACT, refused("ThrottlingException"))
     with pytest.raises(OutcomeUnknown):
-        await run.store.apply([replace(batch, upserts=[row(1)])])
+        await impatient.store.apply([replace(batch, upserts=[row(1)])])
 
 
-async def test_a_transaction_that_comes_after_the_next_claim_does_nothing(run: _Run) -> None:
-    batch = await claimed(run.store)
+async def test_a_transaction_that_comes_after_the_next_claim_does_nothing(impatient: _Run) -> None:
+    batch = await claimed(impatient.store)
     late: list[Request] = []
 
     async def hold(request: Request) -> ProxyAnswer:
         late.append(request)
         return None
 
-    run.proxy.always(TRANSACT, hold)
+    impatient.proxy.always(TRANSACT, hold)
     with pytest.raises(OutcomeUnknown):
-        await run.store.apply([replace(batch, upserts=[row(1)])])
-    run.proxy.always(TRANSACT, None)
-    assert await run.store.claim(0, expected_epoch=1, owner=BOB) == 2
+        await impatient.store.apply([replace(batch, upserts=[row(1)])])
+    impatient.proxy.always(TRANSACT, None)
+    assert await impatient.store.claim(0, expected_epoch=1, owner=BOB) == 2
     status, answer = await late[0].forward()
     assert (status, answer["__type"].rpartition("#")[2]) == (400, "TransactionCanceledException")
-    assert await loaded(run.store) == []
+    assert await loaded(impatient.store) == []
 
 
 async def test_a_slow_answer_is_asked_for_again(shared_dynamodb: DynamoServer, table: str) -> None:
@@ -247,10 +253,10 @@ async def test_a_release_whose_answer_was_lost_is_in_doubt(run: _Run) -> None:
     assert await run.store.shards() == [ShardState(0, 1, None)]
 
 
-async def test_a_read_that_never_gets_an_answer_is_unavailability(run: _Run) -> None:
-    run.proxy.always("Query", lost_request)
+async def test_a_read_that_never_gets_an_answer_is_unavailability(impatient: _Run) -> None:
+    impatient.proxy.always("Query", lost_request)
     with pytest.raises(StoreUnavailable):
-        await run.store.members()
+        await impatient.store.members()
 
 
 # -- chunks
@@ -304,6 +310,7 @@ async def test_a_claim_waits_for_the_former_owners_last_transaction(run: _Run) -
     asked = [len(each.content["TransactItems"]) for each in run.proxy.requests if each.operation == "TransactGetItems"]
     assert asked == [1, 2, 2, 2], "the first was sent when the store was opened"
     run.proxy.always("TransactGetItems", canceled("TransactionConflict"))
+    run.store._open.options = replace(run.store._open.options, patience_s=0.5)
     with pytest.raises(OutcomeUnknown, match="is not known whether"):
         await run.store.claim(0, expected_epoch=2, owner=ALICE)
     assert ShardState(0, 3, ALICE) in await run.store.shards()
@@ -325,11 +332,10 @@ async def test_what_was_left_unprocessed_is_asked_for_again(run: _Run) -> None:
     assert run.repeated()["unprocessed"] == 4
 
 
-async def test_what_is_left_unprocessed_for_long_is_unavailability(run: _Run) -> None:
-    run.proxy.always("BatchGetItem", unprocessed(0))
-    async with asyncio.timeout(20):
-        with pytest.raises(StoreUnavailable, match="unprocessed"):
-            await run.store.shards()
+async def test_what_is_left_unprocessed_for_long_is_unavailability(impatient: _Run) -> None:
+    impatient.proxy.always("BatchGetItem", unprocessed(0))
+    with pytest.raises(StoreUnavailable, match="unprocessed"):
+        await impatient.store.shards()
 
 
 async def test_a_short_page_is_complete_only_as_far_as_it_was_read(run: _Run) -> None:
@@ -544,13 +550,6 @@ def test_the_time_is_kept_within_the_second_that_the_answer_names(
     response = {"ResponseMetadata": {"HTTPHeaders": {"date": formatdate(date_s, usegmt=True)}}}
     expected = received_us if offset_us == 0 else 998_000_000 - 1 if offset_us < 0 else 1_004_000_000
     assert time_of(response, received_us) == expected
-
-
-async def test_deleted_and_finished_timers_are_distinguished(run: _Run) -> None:
-    batch = await claimed(run.store)
-    await put(run.store, one := row(1), two := row(2))
-    await run.store.apply([replace(batch, deletes=[one.uuid, two.uuid], history=[finished(one)])])
-    assert list(await run.store.fetch(0, [uuid_of(1), uuid_of(2)])) == [uuid_of(1)]
 
 
 async def test_batches_are_whole_after_sigkill_of_the_server(dynamodb: DynamoServer) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from tests.support.patience import PATIENCE_S
+from tests.support.postgresql import PostgresServer
 from tocsin.sql.keys import LeftEdges
 from tocsin.sql.rows import ROW_COLUMNS
 from tocsin.sql.store import (
@@ -33,46 +36,60 @@ from tocsin.stores.postgresql.dialect import DIALECT, numbered
 from tocsin.stores.postgresql.store import PostgresStore
 from tocsin.testing.store_conformance_base import claimed, finished, row, run, uuid_of
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+_TABLES = ("timers", "history", "runs")
 #: Nodes of a plan that read stored rows.
 _SCANS = re.compile(r"(?:Index Only Scan|Index Scan|Seq Scan|Bitmap Heap Scan|Tid Scan)\b[^(\n]*")
 
 
-@pytest_asyncio.fixture
-async def store(postgresql_url: str) -> AsyncIterator[PostgresStore]:
-    store = PostgresStore(postgresql_url)
+#: With statistics of empty tables, with outdated ones, and with good ones.
+_STATISTICS = ("empty", "grown", "analyzed")
+
+
+@asynccontextmanager
+async def _database(server: PostgresServer, statistics: str) -> AsyncIterator[tuple[PostgresStore, Any]]:
+    """A store in a database of its own, and a session like the store's."""
+    store = PostgresStore(await server.create_database())
     await store.open(4)
-    yield store
-    await store.close()
-
-
-@pytest_asyncio.fixture(params=["empty", "grown", "analyzed"])
-async def session(store: PostgresStore, request: pytest.FixtureRequest) -> AsyncIterator[Any]:
-    """A session like the store's own: with statistics of empty tables, with outdated ones, and with good ones."""
     session = await connect(store._server)
+    for table in _TABLES:
+        await session.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
     await _analyze(session)
-    if request.param != "empty":
+    if statistics != "empty":
         for shard_id in range(1, 4):
             batch = await claimed(store, shard_id)
             batch.upserts = [row(i, i) for i in range(1, 1_500)]
             batch.history = [finished(each) for each in batch.upserts]
             batch.runs = [run(each) for each in batch.upserts]
             await store.apply([batch])
-    if request.param == "analyzed":
+    if statistics == "analyzed":
         await _analyze(session)
-    yield session
-    await session.close(timeout=5)
+    try:
+        yield store, session
+    finally:
+        await session.close(timeout=PATIENCE_S)
+        await store.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=_STATISTICS)
+async def session(shared_postgresql: PostgresServer, request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+    """A session in a database that tests only read."""
+    async with _database(shared_postgresql, request.param) as (_, session):
+        yield session
 
 
 async def _analyze(session: Any) -> None:
-    for table in ("timers", "history", "runs"):
+    for table in _TABLES:
         await session.execute(f"VACUUM ANALYZE {table}")
 
 
 async def plan(session: Any, sql: str) -> str:
     """The generic plan, which is used for all parameters."""
     count = max(int(number) for number in re.findall(r"\$(\d+)", sql))
-    await session.execute(f"DEALLOCATE ALL; PREPARE planned AS {sql}")
+    await session.execute(f"PREPARE planned AS {sql}")
     lines = await session.fetch(f"EXPLAIN EXECUTE planned ({', '.join(['NULL'] * count)})")
+    await session.execute("DEALLOCATE planned")
     return "\n".join(line[0] for line in lines)
 
 
@@ -181,22 +198,24 @@ async def test_purge_uses_the_expiry_index(session: Any) -> None:
     ]
 
 
-async def test_all_statements_of_a_batch_use_their_indexes(store: PostgresStore, session: Any) -> None:
-    batch = await claimed(store)
-    logged: list[str] = []
-    session.add_log_listener(lambda _, message: logged.append(message.message))
-    await session.execute(
-        "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on; "
-        "SET client_min_messages = log"
-    )
-    parts = replace(
-        batch,
-        upserts=[row(1, 10)],
-        deletes=[uuid_of(2)],
-        delete_to=(5, uuid_of(9)),
-        history=[finished(row(3))],
-    )
-    await postgresql_write.apply(session, [parts], LeftEdges())
+@pytest.mark.parametrize("statistics", _STATISTICS)
+async def test_all_statements_of_a_batch_use_their_indexes(shared_postgresql: PostgresServer, statistics: str) -> None:
+    async with _database(shared_postgresql, statistics) as (store, session):
+        batch = await claimed(store)
+        logged: list[str] = []
+        session.add_log_listener(lambda _, message: logged.append(message.message))
+        await session.execute(
+            "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on; "
+            "SET client_min_messages = log"
+        )
+        parts = replace(
+            batch,
+            upserts=[row(1, 10)],
+            deletes=[uuid_of(2)],
+            delete_to=(5, uuid_of(9)),
+            history=[finished(row(3))],
+        )
+        await postgresql_write.apply(session, [parts], LeftEdges())
     plans = {
         name: next(text for text in logged if re.search(pattern, text))
         for name, pattern in {
