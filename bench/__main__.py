@@ -198,7 +198,7 @@ def _dynamodb_units(args: argparse.Namespace, results: dict[str, Any]) -> None:
 
 
 def _peers(args: argparse.Namespace, results: dict[str, Any]) -> None:
-    """Adds the figures of Tocsin on each store, and of each peer. Names those that are not to be had; raises SystemExit with
+    """Adds the results of Tocsin on each store, and of each peer. Names those that are not to be had; raises SystemExit with
     what failed in the end."""
     names = args.only.split(",") if args.only else list(PEERS)
     if unknown := [name for name in names if name not in PEERS]:
@@ -214,15 +214,18 @@ def _peers(args: argparse.Namespace, results: dict[str, Any]) -> None:
             missing.append(f"{title} is not to be had: {error}")
         except (RuntimeError, OSError) as error:
             failed.append(f"{title}: {error}")
+            print(failed[-1], file=sys.stderr, flush=True)
 
-    for store in (args.store or "sqlite").split(","):
-        with _stored(store) as column:
-            add("tocsin", f"Tocsin, {column}")
-    for name in names:
-        add(name, PEERS[name].title)
-    measuring.show(results)
-    for line in missing:
-        print(line)
+    try:
+        for store in (args.store or "sqlite").split(","):
+            with _stored(store) as column:
+                add("tocsin", f"Tocsin, {column}")
+        for name in names:
+            add(name, PEERS[name].title)
+    finally:
+        measuring.show(results)
+        for line in missing:
+            print(line)
     if failed:
         raise SystemExit("\n".join(failed))
 

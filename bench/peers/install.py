@@ -14,7 +14,7 @@ _JAVASCRIPT = ("package.json", "package-lock.json", ".npmrc", "bullmq.mjs")
 
 
 class NotToBeHad(Exception):
-    """This machine has no such peer; the message says why."""
+    """This machine has no such peer; the message has the reason."""
 
 
 def python_of(name: str) -> Path:

@@ -38,7 +38,7 @@ class Creates(ABC):
 
 
 class Tocsin(Creates):
-    """A server of Tocsin, as `processes.served` says, with the load process of the other measurements."""
+    """A server of Tocsin, started as `processes.served` defines, with the load process of the other measurements."""
 
     def __init__(self, server: processes.Running, receiver: processes.Running) -> None:
         self._server = server

@@ -30,7 +30,7 @@ def test_each_peer_has_a_program_and_a_lock_file() -> None:
     assert [file for file in [*files, "js/bullmq.mjs", "js/package-lock.json"] if not (_PEERS / file).exists()] == []
 
 
-def test_timers_are_due_within_the_spread_and_their_bodies_say_when() -> None:
+def test_timers_are_due_within_the_spread_and_their_bodies_state_when() -> None:
     order = {"count": 250, "due_us": 4_102_444_800_000_000, "spread_s": 10.0, "batch": 100}
     calls = common._calls(order)
     assert [len(call) for call in calls] == [100, 100, 50]
