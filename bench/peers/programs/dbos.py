@@ -10,6 +10,7 @@ from dbos import DBOS, DBOSClient
 
 from bench.peers.programs.common import Poster, Timer, obey_in_threads
 
+_NAME = "timers"
 _CONNECTIONS = 64
 _POLL_S = 0.1
 #: It keeps whole milliseconds, rounded down.
@@ -22,7 +23,7 @@ def _address(url: str) -> str:
 
 def create(url: str) -> None:
     engine = sqlalchemy.create_engine(_address(url), pool_size=_CONNECTIONS)
-    client = DBOSClient(system_database_engine=engine)
+    client = DBOSClient(system_database_engine=engine, application_name=_NAME)
 
     def options(timer: Timer) -> dict[str, object]:
         delay_s = timer.left().total_seconds() + _ROUNDING_S
@@ -43,7 +44,7 @@ async def work(url: str, receiver: str) -> None:
     post = Poster(receiver)
     DBOS(
         config={
-            "name": "timers",
+            "name": _NAME,
             "system_database_url": _address(url),
             "application_version": "1",
             "log_level": "WARNING",
