@@ -426,6 +426,8 @@ lock: $(VENV)/.dev ## pin the dependencies again, with hashes
 	@$(BIN)/uv pip compile examples/orders/python/requirements.in -c requirements/dev.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o examples/orders/python/requirements.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/native.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/native.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/release.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/release.txt $(ARGS)
+	@for peer in $(patsubst bench/peers/%.in,%,$(wildcard bench/peers/*.in)); do \
+	$(BIN)/uv pip compile bench/peers/$$peer.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o bench/peers/$$peer.txt $(ARGS) || exit; done
 
 audit: $(VENV)/.main ## check the locked dependencies for known vulnerabilities (needs the network)
 	@$(BIN)/python scripts/audit.py $(ARGS)

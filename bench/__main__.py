@@ -1,4 +1,4 @@
-"""`python -m bench [run|stages|compare REVISION|sdks|receivers|dynamodb-units]`: measures, prints tables, writes JSON.
+"""`python -m bench [run|stages|compare REVISION|sdks|receivers|dynamodb-units|peers]`: measures, prints tables, writes JSON.
 docs/explanation/performance.md explains the results.
 
     run       the measurements of --only, for each --store and --workers
@@ -7,6 +7,7 @@ docs/explanation/performance.md explains the results.
     sdks      processor time of a single create by each SDK, beside a bare HTTP client of that language
     receivers processor time and memory of a large callback with many signatures, by the receiver of each SDK
     dynamodb-units  capacity units that a timer takes in DynamoDB, by what becomes of it
+    peers     other tools for delayed work, which it installs, beside this one on the same work; --only names some of them
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ from bench import (
     stages,
 )
 from bench.clients import callbacks
+from bench.peers import measuring
+from bench.peers.install import NotToBeHad
+from bench.peers.tools import PEERS
 
 Plan = dict[str, Callable[[], dict[str, Any]]]
 
@@ -193,6 +197,39 @@ def _dynamodb_units(args: argparse.Namespace, results: dict[str, Any]) -> None:
         dynamodb_units.show(title, found)
 
 
+def _peers(args: argparse.Namespace, results: dict[str, Any]) -> None:
+    """Adds the results of Tocsin on each store, and of each peer. Names those that are not to be had; raises SystemExit with
+    what failed in the end."""
+    names = args.only.split(",") if args.only else list(PEERS)
+    if unknown := [name for name in names if name not in PEERS]:
+        raise SystemExit(f"--only: unknown {', '.join(unknown)}; peers are: {', '.join(PEERS)}")
+    count = max((args.timers // 5 if args.quick else args.timers) // 64, 1) * 64
+    missing, failed = [], []
+
+    def add(name: str, title: str) -> None:
+        print(f"measuring {title} …", file=sys.stderr, flush=True)
+        try:
+            results[title] = measuring.measure(name, count)
+        except NotToBeHad as error:
+            missing.append(f"{title} is not to be had: {error}")
+        except (RuntimeError, OSError) as error:
+            failed.append(f"{title}: {error}")
+            print(failed[-1], file=sys.stderr, flush=True)
+
+    try:
+        for store in (args.store or "sqlite").split(","):
+            with _stored(store) as column:
+                add("tocsin", f"Tocsin, {column}")
+        for name in names:
+            add(name, PEERS[name].title)
+    finally:
+        measuring.show(results)
+        for line in missing:
+            print(line)
+    if failed:
+        raise SystemExit("\n".join(failed))
+
+
 def _languages(args: argparse.Namespace, known: tuple[str, ...]) -> list[str]:
     languages = args.only.split(",") if args.only else list(known)
     if unknown := [name for name in languages if name not in known]:
@@ -207,6 +244,7 @@ _COMMANDS = {
     "sdks": _sdks,
     "receivers": _receivers,
     "dynamodb-units": _dynamodb_units,
+    "peers": _peers,
 }
 
 
@@ -220,11 +258,13 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a fifth of the work")
     parser.add_argument(
         "--only",
-        help="some of the measurements; stages: of the operations; sdks, receivers: of the languages; separated by commas",
+        help="some of the measurements; stages: of the operations; sdks, receivers: of the languages; peers: of the tools; "
+        "separated by commas",
     )
     parser.add_argument("--rate", default="200,2000,5000", help="timers a second for steady, one or several")
     parser.add_argument("--schedules", type=int, default=100_000, help="schedules every minute")
     parser.add_argument("--pending", type=int, default=1_000_000, help="timers for pending")
+    parser.add_argument("--timers", type=int, default=20_000, help="peers: timers that each creates and fires")
     parser.add_argument("--rounds", type=int, default=5, help="compare: runs of each revision")
     parser.add_argument("--in-flight", default="1,32", help="sdks: creates at a time, one or several numbers")
     parser.add_argument("--out", default="bench/results", help="folder for the JSON file")

@@ -8,18 +8,28 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack, chdir
 from pathlib import Path
 
 from tests.golden.content import fill, reads
 from tests.golden.kept import DATA, VERSION, Kept, add_statistics
 from tests.golden.stores import STORES
+from tests.support.cassandra import CassandraServer
+from tests.support.dynamodb import DynamoServer
+from tests.support.mongodb import MongoServer
 from tests.support.mysql import MysqlServer
 from tests.support.postgresql import PostgresServer
 from tests.support.program import ServerProgram, running
 from tocsin.ports.store import FORMAT
 
-_SERVERS = {"postgresql": PostgresServer, "mysql": MysqlServer}
+_SERVERS: dict[str, Callable[[], ServerProgram]] = {
+    "postgresql": PostgresServer,
+    "mysql": MysqlServer,
+    "dynamodb": DynamoServer,
+    "mongodb": MongoServer,
+    "cassandra": CassandraServer,
+}
 
 
 async def make(name: str, server: ServerProgram | None, folder: Path) -> None:

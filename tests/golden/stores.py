@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import re
 import shutil
 import subprocess
 import tarfile
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import asyncpg
+import httpx
+import pymongo
 import pytest
+from bson import json_util
+from cassandra import ProtocolVersion
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
+from cassandra.encoder import Encoder
+from cassandra.query import dict_factory
 
 from tests.golden.content import environment
+from tests.support.cassandra import CassandraServer
 from tests.support.command import command
+from tests.support.dynamodb import DynamoServer
+from tests.support.mongodb import MongoServer
 from tests.support.mysql import MysqlServer
 from tests.support.needs import lacking
+from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
 from tests.support.program import ServerProgram
 from tests.support.server import ServerProcess
@@ -159,11 +175,157 @@ class Mysql(OnServer):
         return "--no-defaults", "--user=root", "--host=127.0.0.1", f"--port={server.port}", "--protocol=tcp"
 
 
+class Dynamodb(OnServer):
+    """The table and its items in the service's own JSON, of DynamoDB Local."""
+
+    without = OF_CALLS
+    file, fixture = "dynamodb-local.json.gz", "shared_dynamodb"
+
+    async def new(self, server: ServerProgram | None, folder: Path) -> ServerProcess:
+        assert isinstance(server, DynamoServer)
+        return self._process(server.new_url(), folder)
+
+    async def keep(self, server: ServerProgram | None, process: ServerProcess) -> bytes:
+        assert isinstance(server, DynamoServer)
+        name = {"TableName": urlsplit(process.env["TOCSIN_STORE"]).netloc}
+        table = self._request(server, "DescribeTable", name)["Table"]
+        found = self._request(server, "Scan", name | {"ConsistentRead": True})
+        assert "LastEvaluatedKey" not in found
+        definition = {part: table[part] for part in ("KeySchema", "AttributeDefinitions")} | {
+            "LocalSecondaryIndexes": [
+                {part: index[part] for part in ("IndexName", "KeySchema", "Projection")}
+                for index in table["LocalSecondaryIndexes"]
+            ]
+        }
+        return gzip.compress(json.dumps({"table": definition, "items": found["Items"]}).encode(), mtime=0)
+
+    async def restored(self, server: ServerProgram | None, kept: bytes, folder: Path) -> ServerProcess:
+        assert isinstance(server, DynamoServer)
+        process = await self.new(server, folder)
+        name, content = {"TableName": urlsplit(process.env["TOCSIN_STORE"]).netloc}, json.loads(gzip.decompress(kept))
+        self._request(server, "CreateTable", name | content["table"] | {"BillingMode": "PAY_PER_REQUEST"})
+        for item in content["items"]:
+            self._request(server, "PutItem", name | {"Item": item})
+        return process
+
+    @staticmethod
+    def _request(server: DynamoServer, operation: str, content: dict[str, Any]) -> dict[str, Any]:
+        """What it answers. It wants a signature, and does not check it."""
+        signed = (
+            "AWS4-HMAC-SHA256 Credential=test/20260101/eu-west-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
+        )
+        answer = httpx.post(
+            f"http://127.0.0.1:{server.port}",
+            headers={"x-amz-target": f"DynamoDB_20120810.{operation}", "authorization": signed},
+            content=json.dumps(content),
+            timeout=PATIENCE_S,
+        )
+        assert answer.is_success, answer.text
+        return dict(answer.json())
+
+
+class Mongodb(OnServer):
+    """Collections with their options, indexes and documents in MongoDB's extended JSON, of the stand-in."""
+
+    without = OF_CALLS
+    file, fixture = "mongodb-stand-in.json.gz", "shared_mongodb"
+
+    async def new(self, server: ServerProgram | None, folder: Path) -> ServerProcess:
+        assert isinstance(server, MongoServer)
+        return self._process(server.new_url(), folder)
+
+    async def keep(self, server: ServerProgram | None, process: ServerProcess) -> bytes:
+        with self._database(process) as database:
+            collections = [
+                {
+                    "name": each["name"],
+                    "options": each["options"],
+                    "indexes": list(database[each["name"]].list_indexes()),
+                    "documents": list(database[each["name"]].find()),
+                }
+                for each in database.list_collections()
+            ]
+        return gzip.compress(
+            json_util.dumps(collections, json_options=json_util.CANONICAL_JSON_OPTIONS).encode(), mtime=0
+        )
+
+    async def restored(self, server: ServerProgram | None, kept: bytes, folder: Path) -> ServerProcess:
+        process = await self.new(server, folder)
+        with self._database(process) as database:
+            for each in json_util.loads(gzip.decompress(kept)):
+                collection = database.create_collection(each["name"], **each["options"])
+                for index in each["indexes"]:
+                    if index["name"] != "_id_":
+                        database.command("createIndexes", each["name"], indexes=[index])
+                if each["documents"]:
+                    collection.insert_many(each["documents"])
+        return process
+
+    @staticmethod
+    @contextmanager
+    def _database(process: ServerProcess) -> Iterator[Any]:
+        with pymongo.MongoClient[dict[str, Any]](process.env["TOCSIN_STORE"]) as client:
+            yield client.get_default_database()
+
+
+class Cassandra(OnServer):
+    """The table and its rows, as statements that any client can send. What expires does so no more."""
+
+    without = OF_CALLS
+    file, fixture = "cassandra.cql.gz", "shared_cassandra"
+
+    async def new(self, server: ServerProgram | None, folder: Path) -> ServerProcess:
+        assert isinstance(server, CassandraServer)
+        return self._process(server.new_url(), folder)
+
+    async def keep(self, server: ServerProgram | None, process: ServerProcess) -> bytes:
+        keyspace = urlsplit(process.env["TOCSIN_STORE"]).path[1:]
+        with self._session(server) as session:
+            session.set_keyspace(keyspace)
+            (table,) = session.execute("DESCRIBE TABLE tocsin")
+            # Options that other releases of Cassandra do not know.
+            definition = table["create_statement"].partition("\n    AND ")[0].replace(f"{keyspace}.", "")
+            statements = [" ".join(definition.split())]
+            literal = Encoder().cql_encode_all_types
+            for row in session.execute("SELECT * FROM tocsin"):
+                values = {name: literal(value) for name, value in row.items() if value is not None}
+                statements.append(f"INSERT INTO tocsin ({', '.join(values)}) VALUES ({', '.join(values.values())})")
+        return gzip.compress(";\n".join(statements).encode(), mtime=0)
+
+    async def restored(self, server: ServerProgram | None, kept: bytes, folder: Path) -> ServerProcess:
+        process = await self.new(server, folder)
+        keyspace = urlsplit(process.env["TOCSIN_STORE"]).path[1:]
+        with self._session(server) as session:
+            replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
+            session.execute(f"CREATE KEYSPACE {keyspace} WITH replication = {replication}")
+            session.set_keyspace(keyspace)
+            for statement in gzip.decompress(kept).decode().split(";\n"):
+                session.execute(statement)
+        return process
+
+    @staticmethod
+    @contextmanager
+    def _session(server: ServerProgram | None) -> Iterator[Any]:
+        assert isinstance(server, CassandraServer)
+        profile = ExecutionProfile(row_factory=dict_factory, request_timeout=PATIENCE_S)
+        profiles = {EXEC_PROFILE_DEFAULT: profile}
+        cluster = Cluster(
+            [server.host], port=server.port, protocol_version=ProtocolVersion.V4, execution_profiles=profiles
+        )
+        try:
+            yield cluster.connect()
+        finally:
+            cluster.shutdown()
+
+
 STORES: dict[str, GoldenStore] = {
     "sqlite": Sqlite(),
     "backup": Backup(),
     "postgresql": Postgresql(),
     "mysql": Mysql(),
+    "dynamodb": Dynamodb(),
+    "mongodb": Mongodb(),
+    "cassandra": Cassandra(),
 }
 
 

@@ -52,7 +52,8 @@ def test_no_file_names_a_registry_or_a_local_folder() -> None:
 
 
 def test_lock_files_pin_with_hashes_and_without_addresses() -> None:
-    for path in [*(ROOT / "requirements").glob("*.txt"), *(ROOT / "examples").rglob("requirements.txt")]:
+    peers = (ROOT / "bench" / "peers").glob("requirements-*.txt")
+    for path in [*(ROOT / "requirements").glob("*.txt"), *(ROOT / "examples").rglob("requirements.txt"), *peers]:
         text = path.read_text()
         pinned = re.findall(r"^([a-z0-9._-]+)==", text, re.MULTILINE)
         assert pinned, path

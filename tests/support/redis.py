@@ -11,14 +11,16 @@ from tests.support.program import ServerProgram
 
 
 class RedisServer(ServerProgram):
-    """One server, which keeps nothing on disk."""
+    """One server. It keeps nothing on disk, unless it is `synced`: then each write is there before its answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, synced: bool = False) -> None:
         self._program = _program()
+        self._flags = ["--appendonly", "yes", "--appendfsync", "always"] * synced
         super().__init__("redis")
 
     def command(self, port: int) -> list[str]:
-        return [self._program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self.folder)]
+        folder = str(self.folder)
+        return [self._program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder, *self._flags]
 
 
 def _program() -> str:
