@@ -99,7 +99,9 @@ SHARED_KEYSPACE = "tocsin_tests"
 
 
 @contextlib.contextmanager
-def cluster(hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2", "127.0.0.3")) -> Iterator[list[CassandraServer]]:
+def cluster(
+    hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2", "127.0.0.3"), *, sync: str = "batch", heap: str = "256M"
+) -> Iterator[list[CassandraServer]]:
     """Nodes of one cluster on these addresses, running, each with an equal part of the tokens."""
     port, storage_port = free_port(), free_port()
     servers: list[CassandraServer] = []
@@ -107,7 +109,12 @@ def cluster(hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2", "127.0.0.3")) -> I
         for number, host in enumerate(hosts):
             token = -(2**63) + (number + 1) * (2**64 // (len(hosts) + 1))
             server = CassandraServer(
-                host=host, seed=f"{hosts[0]}:{storage_port}", storage_port=storage_port, token=token
+                sync=sync,
+                host=host,
+                seed=f"{hosts[0]}:{storage_port}",
+                storage_port=storage_port,
+                token=token,
+                heap=heap,
             )
             servers.append(server)
             # The driver reaches all nodes by one port.
