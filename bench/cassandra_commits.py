@@ -1,7 +1,7 @@
 """Measures commits on Cassandra: what a timer costs the client and the servers, by shards and by timers in a commit.
 
     python -m bench.cassandra_commits                            # one server, 1, 4, 16 and 64 shards, commits of 50 timers
-    python -m bench.cassandra_commits --shards 16 --sizes 1,10,50,250
+    python -m bench.cassandra_commits --shards 16 --sizes 1,10,50,250 --paxos v2
     python -m bench.cassandra_commits --sizes "" --in-flight 64,4096    # commits as large as so many clients make them
     python -m bench.cassandra_commits --servers 3
 
@@ -195,13 +195,13 @@ def _cpu_s(servers: Sequence[CassandraServer]) -> float:
 
 
 @contextlib.contextmanager
-def _servers(count: int, sync: str, heap: str) -> Iterator[list[CassandraServer]]:
+def _servers(count: int, sync: str, heap: str, paxos: str) -> Iterator[list[CassandraServer]]:
     if count == 1:
-        with running(CassandraServer(sync=sync, heap=heap)) as server:
+        with running(CassandraServer(sync=sync, heap=heap, paxos=paxos)) as server:
             yield [server]
     else:
         hosts = [f"127.0.0.{number + 1}" for number in range(count)]
-        with cluster(hosts, sync=sync, heap=heap) as servers:
+        with cluster(hosts, sync=sync, heap=heap, paxos=paxos) as servers:
             yield servers
 
 
@@ -223,6 +223,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--servers", type=int, default=1, help="servers of Cassandra, on loopback addresses")
     parser.add_argument("--sync", default="batch", choices=("batch", "group", "periodic"), help="commitlog_sync")
+    parser.add_argument("--paxos", default="v1", choices=("v1", "v2"), help="paxos_variant")
     parser.add_argument("--heap", default="256M", help="of each server")
     parser.add_argument("--shards", default="1,4,16,64", help="one or several numbers")
     parser.add_argument("--sizes", default="50", help="timers of each commit, one or several numbers")
@@ -234,9 +235,9 @@ def main() -> None:
     args = parser.parse_args()
     loads = [{"size": int(number)} for number in args.sizes.split(",") if number]
     loads += [{"clients": int(number)} for number in args.in_flight.split(",") if number]
-    title = f"{args.servers} of Cassandra, {args.heap} heap, commitlog_sync: {args.sync}"
+    title = f"servers of Cassandra: {args.servers}, {args.heap} heap, commitlog_sync: {args.sync}, paxos_variant: {args.paxos}"
     found = []
-    with _servers(args.servers, args.sync, args.heap) as servers:
+    with _servers(args.servers, args.sync, args.heap, args.paxos) as servers:
         for shards in map(int, args.shards.split(",")):
             for load in loads:
                 print(f"measuring {shards} shards, {load} …", file=sys.stderr, flush=True)
