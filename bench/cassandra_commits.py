@@ -235,7 +235,7 @@ def main() -> None:
     args = parser.parse_args()
     loads = [{"size": int(number)} for number in args.sizes.split(",") if number]
     loads += [{"clients": int(number)} for number in args.in_flight.split(",") if number]
-    title = f"servers of Cassandra: {args.servers}, {args.heap} heap, commitlog_sync: {args.sync}, paxos_variant: {args.paxos}"
+    title = f"servers: {args.servers}, heap: {args.heap}, commitlog_sync: {args.sync}, paxos_variant: {args.paxos}"
     found = []
     with _servers(args.servers, args.sync, args.heap, args.paxos) as servers:
         for shards in map(int, args.shards.split(",")):

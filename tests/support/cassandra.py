@@ -101,7 +101,11 @@ SHARED_KEYSPACE = "tocsin_tests"
 
 @contextlib.contextmanager
 def cluster(
-    hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2", "127.0.0.3"), *, sync: str = "batch", heap: str = "256M", paxos: str = "v1"
+    hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2", "127.0.0.3"),
+    *,
+    sync: str = "batch",
+    heap: str = "256M",
+    paxos: str = "v1",
 ) -> Iterator[list[CassandraServer]]:
     """Nodes of one cluster on these addresses, running, each with an equal part of the tokens."""
     port, storage_port = free_port(), free_port()
