@@ -23,19 +23,20 @@ _START_TIMEOUT_S = 180
 
 class CassandraServer(ServerProgram):
     """One node. `sync` is its `commitlog_sync`; `host` its loopback address, `seed` the address and storage port of another
-    node, whose cluster it joins."""
+    node, whose cluster it joins; `paxos` its `paxos_variant`."""
 
     end_timeout_s = 60.0
 
     def __init__(
         self, *, sync: str = "batch", host: str = "127.0.0.1", seed: str | None = None, storage_port: int | None = None,
-        token: int = 0, heap: str = "256M",
+        token: int = 0, heap: str = "256M", paxos: str = "v1",
     ) -> None:  # fmt: skip
         self._java = _java()
         self._sync = sync
         self._seed = seed
         self._token = token
         self._heap = heap
+        self._paxos = paxos
         self._fixed_storage_port = storage_port
         self.host = host
         super().__init__("cassandra")
@@ -64,7 +65,7 @@ class CassandraServer(ServerProgram):
         text = (_FILES / "cassandra.yaml").read_text()
         values = {"host": self.host, "port": port, "storage_port": storage_port, "folder": self.folder,
                   "seed": self._seed or f"{self.host}:{storage_port}", "sync": self._sync,
-                  "sync_extra": extra[self._sync]}  # fmt: skip
+                  "sync_extra": extra[self._sync], "paxos": self._paxos}  # fmt: skip
         (conf / "cassandra.yaml").write_text(text.format(**values))
         (conf / "logback.xml").write_text((_FILES / "logback.xml").read_text())
         self.storage_port = storage_port
@@ -99,7 +100,13 @@ SHARED_KEYSPACE = "tocsin_tests"
 
 
 @contextlib.contextmanager
-def cluster(hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2", "127.0.0.3")) -> Iterator[list[CassandraServer]]:
+def cluster(
+    hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2", "127.0.0.3"),
+    *,
+    sync: str = "batch",
+    heap: str = "256M",
+    paxos: str = "v1",
+) -> Iterator[list[CassandraServer]]:
     """Nodes of one cluster on these addresses, running, each with an equal part of the tokens."""
     port, storage_port = free_port(), free_port()
     servers: list[CassandraServer] = []
@@ -107,7 +114,13 @@ def cluster(hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2", "127.0.0.3")) -> I
         for number, host in enumerate(hosts):
             token = -(2**63) + (number + 1) * (2**64 // (len(hosts) + 1))
             server = CassandraServer(
-                host=host, seed=f"{hosts[0]}:{storage_port}", storage_port=storage_port, token=token
+                sync=sync,
+                host=host,
+                seed=f"{hosts[0]}:{storage_port}",
+                storage_port=storage_port,
+                token=token,
+                heap=heap,
+                paxos=paxos,
             )
             servers.append(server)
             # The driver reaches all nodes by one port.

@@ -34,7 +34,7 @@ from tocsin.ports.observer import PartitionSizeMeasured
 from tocsin.ports.store import KEY_MIN, Applied, ShardBatch, ShardState, generation, schedules_of
 from tocsin.stores.cassandra import schema
 from tocsin.stores.cassandra.address import parse_address
-from tocsin.stores.cassandra.client import CassandraClient, Write
+from tocsin.stores.cassandra.client import TABLE, CassandraClient, Write
 from tocsin.stores.cassandra.keys import META, partition_of
 from tocsin.stores.cassandra.store import CassandraStore
 from tocsin.stores.options import CassandraOptions
@@ -183,6 +183,27 @@ async def test_a_newer_layout_and_another_format_are_refused(
     assert isinstance(await _refused(url, scope=scope), SchemaTooNew)
     await store._open.write("UPDATE {t} SET v = ? WHERE p = ? AND k = ? IF n = 2", None, scope + META, b"layout")
     assert "before its first release" in str(await _refused(url, scope=scope))
+
+
+# -- what is deleted
+
+
+async def test_commits_and_lists_of_shards_pass_no_deleted_rows(shared_cassandra: CassandraServer) -> None:
+    """They read the partition's first live row, and the server refuses reads that pass 100,000 deleted or expired ones."""
+    store = CassandraStore(shared_cassandra.new_url(), CassandraOptions(history_ttl_min_s=3_600))
+    await store.open(1)
+    batch = await claimed(store)
+    ended = [row(number, number) for number in range(100)]
+    assert await store.apply([replace(batch, history=[finished(each) for each in ended])]) == [Applied.DURABLE]
+    await store.forget(0, [each.uuid for each in ended])
+    for _ in range(3):
+        assert await store.apply([replace(batch, upserts=[row(1, 1)])]) == [Applied.DURABLE]
+        assert await store.shards() == [ShardState(0, 1, ALICE)]
+    keyspace = store._open.address.keyspace
+    view = f"SELECT max FROM system_views.tombstones_per_read WHERE keyspace_name = '{keyspace}'"
+    ((passed, *_),) = await store._open.plain(f"{view} AND table_name = '{TABLE}'")
+    await store.close()
+    assert passed < 10
 
 
 # -- lost answers

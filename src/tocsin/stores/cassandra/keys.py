@@ -4,6 +4,7 @@ Everything is in one table with a partition key `p` (text) and a clustering key 
 partition, because a conditional batch cannot have two:
 
     p = "shard/3"   (static)               epoch, owner, and the token of the latest batch
+                    0x00                   nothing: it is the partition's first row
                     "T" uuid "t"           a timer, live or suspended: one row, at any instant
                     "T" uuid "h" generation    a finished timer
                     "R" uuid generation    a run that ended while its timer went on

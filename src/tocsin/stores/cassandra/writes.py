@@ -28,12 +28,15 @@ from tocsin.stores.client_store import ClientStore
 from tocsin.stores.orders import FAILED, FINISHED, LIVE, SUSPENDED, instant_bytes, instant_of, order_key
 
 _FENCE = "UPDATE {t} SET latest = ? WHERE p = ? IF epoch = ? AND owner = ?"
+#: The row before all others. With a condition on static columns only, the server also reads the partition's first live row:
+#: without this one it would pass whatever was deleted or has expired before the first of the others.
+_FIRST_ROW = "INSERT INTO {t} (p, k) VALUES (?, 0x00)"
 _PUT = "INSERT INTO {t} (p, k, v) VALUES (?, ?, ?)"
 _PUT_FOR = "INSERT INTO {t} (p, k, v) VALUES (?, ?, ?) USING TTL ?"
 _DELETE = "DELETE FROM {t} WHERE p = ? AND k = ?"
 _DELETE_RANGE = "DELETE FROM {t} WHERE p = ? AND k >= ? AND k <= ?"
-#: A condition that always holds: Paxos orders the batch that begins with it. No row has that key.
-_IN_ORDER = "DELETE FROM {t} WHERE p = ? AND k = 0x00 IF v = null"
+#: A condition that always holds: Paxos orders the batch that begins with it. The first row has no value.
+_IN_ORDER = "UPDATE {t} SET v = null WHERE p = ? AND k = 0x00 IF v = null"
 _STATE = "SELECT DISTINCT epoch, owner, latest FROM {t} WHERE p = ?"
 _OF_TIMER = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k < ?"
 _RUNS = "SELECT k FROM {t} WHERE p = ? AND k >= ? AND k < ?"
@@ -54,6 +57,7 @@ def statements_of(client: CassandraClient, batch: ShardBatch, token: bytes) -> l
     try:
         writes = [
             Write(_FENCE, (token, partition, batch.epoch, batch.owner)),
+            Write(_FIRST_ROW, (partition,)),
             *_deletes(partition, batch),
             *(write for row in batch.upserts for write in _upsert(partition, row)),
             *_history(client, partition, batch),
