@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from tocsin.model.namespace import NAME
 
@@ -39,11 +40,13 @@ class SubjectTargets:
 
     def __init__(self, entries: Iterable[str] = ()) -> None:
         self._subjects: dict[str, list[str]] = {}
+        # Timers name few subjects, and each attempt asks.
+        self.refusal = lru_cache(maxsize=1_024)(self._refusal)
         for entry in entries:
             namespace, subject = parse_target(entry)
             self._subjects.setdefault(namespace, []).append(subject)
 
-    def refusal(self, url: str, namespace: str) -> str | None:
+    def _refusal(self, url: str, namespace: str) -> str | None:
         """Why the namespace's timers are not published to the URL's subject, phrased to follow the field's name; None if
         they are. Without a `namespace`, only the form is judged."""
         subject = subject_of(url)
