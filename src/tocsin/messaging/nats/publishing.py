@@ -128,6 +128,7 @@ class PublishingConnection(asyncio.Protocol):
     async def open(self, server: str, address: NatsAddress, name: str) -> None:
         """Connects to a server of the address. Raises BusUnavailable, OSError or ConfigError."""
         url, loop = urlsplit(server), asyncio.get_running_loop()
+        assert url.hostname is not None and url.port is not None, "addresses are complete"
         await loop.create_connection(lambda: self, url.hostname, url.port)
         await self._greeted
         secure = url.scheme == "tls" or self._info.tls_required
