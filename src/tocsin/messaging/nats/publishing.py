@@ -110,7 +110,8 @@ class PublishingConnection(asyncio.Protocol):
         self._lost = lost
         self._inbox = f"_INBOX.{uuid4().hex}"
         self._transport: asyncio.Transport | None = None
-        self._unread = b""
+        #: What has arrived, and where of it the part begins that is not read yet.
+        self._unread, self._at = b"", 0
         #: Whether the rest of the replies has its turn soon.
         self._reading = False
         #: What is sent with the next write, after this turn of the event loop.
@@ -221,31 +222,27 @@ class PublishingConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Reads what is complete of it."""
-        self._unread += data
+        self._unread, self._at = self._unread[self._at :] + data, 0
         if not self._reading:
             self._read()
 
     def _read(self) -> None:
-        self._reading = False
         try:
-            at, more = self._take(self._unread)
+            self._reading = self._take()
         except (ValueError, IndexError, msgspec.DecodeError) as error:
             self._end(f"the server sent what is not NATS: {error}")
             return
-        self._unread = self._unread[at:]
-        if more:
-            self._reading = True
+        if self._reading:
             asyncio.get_running_loop().call_soon(self._read)
-        elif len(self._unread) > _UNREAD_BYTES_MAX:
+        elif len(self._unread) - self._at > _UNREAD_BYTES_MAX:
             self._end(f"the server sent a message of more than {_UNREAD_BYTES_MAX} bytes")
 
-    def _take(self, data: bytes) -> tuple[int, bool]:
-        """Takes whole lines and messages; where the rest begins, and whether it has others. Raises ValueError, IndexError or
-        DecodeError."""
-        at = replies = 0
+    def _take(self) -> bool:
+        """Takes whole lines and messages; whether there are others. Raises ValueError, IndexError or DecodeError."""
+        data, at, replies = self._unread, self._at, 0
         while (end := data.find(_END, at)) >= 0:
             if replies == _REPLIES_AT_ONCE:
-                return at, True
+                return True
             start = end + 2
             if data.startswith((b"MSG ", b"HMSG "), at):
                 # MSG subject subscription bytes; HMSG has the bytes of the headers before those of everything.
@@ -260,8 +257,8 @@ class PublishingConnection(asyncio.Protocol):
                 replies += 1
             else:
                 self._control(data[at:end])
-            at = start
-        return at, False
+            self._at = at = start
+        return False
 
     def _control(self, line: bytes) -> None:
         if line == b"PING":
