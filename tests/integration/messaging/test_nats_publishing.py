@@ -147,3 +147,24 @@ async def test_what_is_not_nats_ends_the_connection(shared_nats: NatsServer) -> 
     connection = await _connected(shared_nats.url, replies)
     connection.data_received(b"HTTP/1.1 400 Bad Request\r\n")
     assert "HTTP/1.1" in replies.lost.result() and not connection.alive
+
+
+async def test_a_connection_that_ends_as_it_begins_counts_as_none() -> None:
+    introduced = asyncio.Event()
+
+    async def introduce(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"version":"2.10.0"}\r\n')
+        await reader.readuntil(b"PING\r\n")
+        introduced.set()
+
+    async with await asyncio.start_server(introduce, "127.0.0.1", 0) as server, asyncio.timeout(PATIENCE_S):
+        url = f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        replies = _Replies()
+        connection = PublishingConnection(LIMITS, replies.replied, replies.lost.set_result)
+        opening = asyncio.create_task(connection.open(url, parse_nats_address(url), "test"))
+        await introduced.wait()
+        connection.data_received(b"PONG\r\n")
+        connection.connection_lost(None)
+        with pytest.raises(BusUnavailable, match="closed"):
+            await opening
+        assert not replies.lost.done()

@@ -144,6 +144,9 @@ class PublishingConnection(asyncio.Protocol):
         self._write(b"CONNECT %b\r\nSUB %b.* 1\r\nPING\r\n" % (hello, self._inbox.encode()))
         # The server answers in order: after this it knows the subscription, too.
         await self._entered
+        if not self.alive:
+            # It was lost in the same moment.
+            raise BusUnavailable(self._last_error or "the connection was closed")
         self._plan_ping()
 
     @property
