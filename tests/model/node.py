@@ -270,18 +270,48 @@ class Node:
         if self.draining and world.mutant is not Mutant.FIRES_WHILE_RELEASING:
             return
         row = window.next_due(self.now)
-        if row is not None:
-            attempt = window.dispatch(row)
-            world.note(self, "fires", row, "in epoch", window.epoch)
-            world.ledger.fires(attempt, self.now)
+        if row is None:
+            return
+        attempt = window.dispatch(row)
+        attempt.waits = world.collects
+        if attempt.waits:
+            world.note(self, "collects", row)
+        else:
+            self._begin(attempt)
+
+    def _begin(self, attempt: Attempt) -> None:
+        self._world.note(self, "fires", attempt.row, "in epoch", attempt.epoch)
+        self._world.ledger.fires(attempt, self.now)
+
+    def send_collected(self) -> None:
+        """Sends the calls that were collected, but for those that may not begin any more."""
+        window = self.window
+        attempts = self._attempts if window is None else window.attempts
+        for attempt in [each for each in attempts if each.waits]:
+            attempt.waits = False
+            if self._may_begin(attempt):
+                self._begin(attempt)
+            elif window is None:
+                attempts.remove(attempt)
+            else:
+                self._world.note(self, "does not send", attempt.row)
+                window.not_sent(attempt)
+
+    def _may_begin(self, attempt: Attempt) -> bool:
+        mutant = self._world.mutant
+        current = not attempt.stale or mutant is Mutant.ITEM_SENT_THOUGH_REPLACED
+        owned = (self.window is not None and not self.draining) or mutant is Mutant.ITEM_SENT_THOUGH_NOT_OWNED
+        in_touch = self.in_touch or mutant is Mutant.ITEM_SENT_WITHOUT_LEASE
+        return current and owned and in_touch and attempt.row.key[0] <= self.now
 
     def answer(self, retry_after: int | None) -> None:
         """One of the attempts ends."""
         window, world = self.window, self._world
         attempts = self._attempts if window is None else window.attempts
-        if not attempts:
+        begun = [each for each in attempts if not each.waits]
+        if not begun:
             return
-        attempt = world.random.choice(attempts)
+        attempt = world.random.choice(begun)
         world.note(attempt.row, "is done" if retry_after is None else "is to be retried")
         if retry_after is None:
             world.ledger.ends(attempt)

@@ -47,6 +47,13 @@ class Mutant(Enum):
     RETRY_IN_TWO_BATCHES = 18, "a retry's former row is deleted in one batch, its new one written in the next"
     REPLAY_GOES_BY_MEMORY = 29, "a replay takes a timer for finished that only the store knows to be pending"
     REPLAY_GOES_BY_HISTORY = 29, "a replay takes a timer for finished if a run of it has"
+    ITEM_SENT_THOUGH_REPLACED = 34, "what waits in a batch of calls is sent although its row was replaced"
+    ITEM_SENT_THOUGH_NOT_OWNED = (
+        34,
+        "what waits in a batch of calls is sent although its shard was lost or is handed over",
+    )
+    ITEM_SENT_WITHOUT_LEASE = 34, "a batch of calls is sent whatever the node's last heartbeat"
+    ITEM_NOT_SENT_IS_FORGOTTEN = 34, "what was not sent with its batch of calls is not due again", 3851
     DELETES_BEFORE_UPSERTS = (
         18,
         "a batch in several transactions begins with its deletes, and replaces by delete and insert",

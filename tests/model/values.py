@@ -73,12 +73,13 @@ class Write:
 @dataclass(eq=False)
 class Attempt:
     """A call under way. `superseded`: a client's write that was accepted later decides, not its result. `stale`: its row may
-    not be the durable one any more."""
+    not be the durable one any more. `waits`: it is in a batch of calls that has not been sent."""
 
     row: Row
     epoch: int
     superseded: bool = False
     stale: bool = False
+    waits: bool = False
 
 
 @dataclass(eq=False)

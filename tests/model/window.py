@@ -94,6 +94,13 @@ class Window:
             uuid = attempt.row.key[1]
             self.awaiting[uuid], self.results[uuid] = attempt.row, retry_at
 
+    def not_sent(self, attempt: Attempt) -> None:
+        """The attempt did not begin: its row is due as before, if it is still the durable one."""
+        self.attempts.remove(attempt)
+        kept = self._mutant is not Mutant.ITEM_NOT_SENT_IS_FORGOTTEN
+        if not attempt.stale and attempt.row.key <= self.horizon and kept:
+            self.rows[attempt.row.key[1]] = attempt.row
+
     def _conclude(self, row: Row, retry_at: int | None) -> None:
         uuid = row.key[1]
         if retry_at is None:

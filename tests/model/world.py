@@ -73,6 +73,8 @@ class World:
         traits = Traits(random.choice((1, 2, 100)), isolated=random.random() < 0.5, range_delete=random.random() < 0.8)
         self.store = Store(random, traits, mutant)
         self.messages: list[Message] = []
+        #: Whether calls are collected and sent together: in each fourth run.
+        self.collects = seed % 4 == 3
         self._incarnations = 0
         self._faults = random.random() < 0.9
         self._steps = random.choice((200, 600, 1200))
@@ -110,6 +112,7 @@ class World:
             (self._release, 1),
             (self._purge, 1),
             (self._fault, 1),
+            *(((self._send_collected, 3),) if self.collects else ()),
         )
         # Each run has a character of its own: slow receivers, busy clients, many faults.
         actions = [action for action, weight in weighted for _ in range(weight * self.random.choice((1, 2, 4)))]
@@ -234,6 +237,10 @@ class World:
     def _fire(self) -> None:
         if node := self._owner():
             node.fire()
+
+    def _send_collected(self) -> None:
+        if node := self._awake():
+            node.send_collected()
 
     def _answer(self) -> None:
         if node := self._awake():
@@ -361,6 +368,7 @@ class World:
         for _ in range(3):
             node.load()
             node.fire()
+            node.send_collected()
             node.answer(None)
         if node.draining:
             node.release()

@@ -136,7 +136,7 @@ MUTATIONS = [
     ),
     _batched(
         "a result's members are not read",
-        always(_ANSWER + "_response", "plain and 200 <= result.status < 300"),
+        always(_ANSWER + "_is_acceptance", "plain and 200 <= result.status < 300"),
         caught_by=_TESTS + "test_each_timer_goes_on_by_its_own_result",
     ),
 ]
