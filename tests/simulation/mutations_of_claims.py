@@ -80,23 +80,6 @@ MUTATIONS = [
         caught_by=_RARE + "test_state_read_under_a_former_claim_is_not_used",
     ),
     mutation(
-        "what is being fetched for a batch outlives the claim",
-        17,
-        rewrite(
-            LANE + "_assembled",
-            "read = ...",
-            to="""
-            read = []
-            for shard in shards:
-                if shard.window is not None:
-                    fetched = await self._fetched(shard.window, rows_max)
-                    if shard.window is not None:
-                        read.append((shard, shard.window, fetched))
-            """,
-        ),
-        caught_by=_RARE + "test_state_read_under_a_former_claim_is_not_used",
-    ),
-    mutation(
         "orphaned attempts are never forgotten",
         0,
         drop(SHARD + "forget_attempt", "self._orphaned.remove"),

@@ -9,8 +9,10 @@ from tests.support.completions import Noted
 from tests.support.patience import PATIENCE_S
 from tests.unit.test_forwarded_writes import Node, timer
 
+from tocsin.model.errors import TimerNotFound
+from tocsin.model.timer import Changes
 from tocsin.ports.forward import Write, WriteKind, Written
-from tocsin.ports.store import Applied, ShardBatch
+from tocsin.ports.store import Applied, Found, ShardBatch
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import SystemClock
 
@@ -74,3 +76,38 @@ async def test_deletes_of_events_count_as_rows_of_a_commit() -> None:
     assert isinstance(await answer, Written)
     await node.supervisor.close()
     assert store.shards_of_commits == [[0], [1]]
+
+
+class BothAsked(MemoryStore):
+    """Answers what is stored when it has been asked about two shards."""
+
+    def __init__(self) -> None:
+        super().__init__(SystemClock())
+        self.asked: set[int] = set()
+        self.both = asyncio.Event()
+
+    async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+        self.asked.add(shard_id)
+        if len(self.asked) == 2:
+            self.both.set()
+        await self.both.wait()
+        return await super().fetch(shard_id, uuids)
+
+
+async def test_a_commit_reads_the_states_of_several_shards_at_the_same_time() -> None:
+    store = BothAsked()
+    await store.open(2)
+    node = Node(store, shards=2, lanes=1)
+    await node.service.namespaces.ensure_default()
+    await node.supervisor.start()
+    await asyncio.wait_for(node.owned.wait(), PATIENCE_S)
+    answers = []
+    for shard_id in range(2):
+        answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        deadline_us = node.clock.boottime_us() + 60_000_000
+        write = Write(WriteKind.REPLAY, shard_id, b"t" * 16, "default", None, Changes(), deadline_us)
+        node.service.accept(write, None, Noted(answer.set_result))
+        answers.append(answer)
+    async with asyncio.timeout(PATIENCE_S):
+        assert {type(await each) for each in answers} == {TimerNotFound}
+    await node.supervisor.close()

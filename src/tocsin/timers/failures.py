@@ -121,7 +121,7 @@ class Failures:
         """A page of failures, newest first, and the cursor of the next page if one may follow."""
         page: list[FailureRow] = []
         async with self._calls:
-            walk = await self._walk(wanted, read_cursor(cursor))
+            walk = await self._walk(wanted, read_cursor(cursor), first=limit)
             async for rows in walk:
                 page += [row for _, row in rows]
                 if len(page) > limit:
@@ -161,7 +161,12 @@ class Failures:
                 await self._namespaces.read(self._store.remove_failures(shard_id, some))
 
     async def _walk(
-        self, wanted: FailureFilter, after: FailurePlace | None, read_max: int = FAILURES_READ_MAX
+        self,
+        wanted: FailureFilter,
+        after: FailurePlace | None,
+        read_max: int = FAILURES_READ_MAX,
+        *,
+        first: int | None = None,
     ) -> _Walk:
         if isinstance(wanted.scope, str):
             await self._namespaces.ensure_known(wanted.scope)
@@ -177,7 +182,7 @@ class Failures:
         def is_wanted(row: FailureRow) -> bool:
             return (names is None or namespace_of(row) in names) and wanted.matches(row)
 
-        return _Walk(read, shards, after, wanted.since, is_wanted, read_max)
+        return _Walk(read, shards, after, wanted.since, is_wanted, read_max, first)
 
     async def _sample(self, group: CountedFailures[Found]) -> None:
         shard_id, row = group.newest[0]
@@ -221,7 +226,8 @@ class _Walk:
     """The failures of some shards, newest first, from bounded reads: an asynchronous iterator of those that are wanted.
 
     Each shard's rows are read some at a time. Those that no shard's next page can precede are in order. `place` is how far
-    it has come. `at_least`: it stopped before the end, because it had read `read_max`."""
+    it has come. `at_least`: it stopped before the end, because it had read `read_max`. `first`: so many rows are wanted; a
+    little more is read at first, and more each time, as few may be wanted of what is read."""
 
     def __init__(
         self,
@@ -231,6 +237,7 @@ class _Walk:
         since: int | None,
         is_wanted: Callable[[FailureRow], bool],
         read_max: int,
+        first: int | None,
     ) -> None:
         self.place = after
         self.at_least = False
@@ -241,6 +248,10 @@ class _Walk:
         self._waiting: dict[int, list[FailureRow]] = {shard_id: [] for shard_id in self._open}
         # At least one page of each shard.
         self._left = max(read_max, self._page * len(self._open))
+        self._page_max = self._page
+        if first is not None:
+            # Twice a shard's share, because some shards have more of them than others.
+            self._page = max(min(2 * first // max(len(self._open), 1), self._page), _PAGE_MIN)
 
     async def __aiter__(self) -> AsyncIterator[list[tuple[int, FailureRow]]]:
         while self._open and self._left >= self._page * len(self._open):
@@ -250,6 +261,7 @@ class _Walk:
             # The oldest row that each open shard has; what follows in it is older still.
             ends = [self._waiting[shard_id][-1].place for shard_id in self._open]
             yield self._taken(max(ends, default=None))
+            self._page = min(2 * self._page, self._page_max)
         self.at_least = bool(self._open)
 
     async def _next_page(self, shard_id: int) -> None:

@@ -20,6 +20,7 @@ from tocsin.model.errors import (
 )
 from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
 from tocsin.ports.store import Applied
+from tocsin.tasks import in_parallel
 from tocsin.timers.engine.assembly import RECKONING_MAX, Assembly
 from tocsin.timers.engine.quotas import note_committed, reserve, room_for
 from tocsin.timers.engine.retention import note_recorded
@@ -29,6 +30,8 @@ from tocsin.timers.engine.runs import Fetched
 #: Results of callbacks in one commit: at most this many before commit times are known, and never limited to fewer than the
 #: minimum, so that they share a commit's fixed cost.
 _FINISHED_FIRST, _FINISHED_MIN = 400, 100
+#: Shards of which the states that a batch needs are read at once: clients wait for all of them.
+_FETCHES_MAX = 4
 #: Pause between two checks of clients' deadlines while a commit is under way, as a share of `write_timeout`.
 _DEADLINE_CHECK_SHARE = 0.1
 #: Operations after it are not clients' changes of timers.
@@ -182,18 +185,15 @@ class CommitLane:
         """The batches of these shards: clients' writes first, then finished timers; first the shards for which the last ones
         had no room, then those whose results have waited longest. None if the store can't be read; the clients are refused
         then."""
-        uuids_max = max(self._context.fetch_uuids_max // max(len(shards), 1), 1)
+        owned = [(shard, window) for shard in shards if (window := shard.window) is not None]
         try:
-            read = [
-                (shard, window, await self._fetched(window, rows_max, uuids_max))
-                for shard in shards
-                if (window := shard.window) is not None
-            ]
+            fetched = await self._fetched([window for _, window in owned], rows_max)
         except StoreError as error:
             self._context.observe(BatchFailed(self._index, len(shards), "read", str(error)))
             self._refuse_clients(shards, Unavailable(f"reading from the store failed; {_NOT_WRITTEN}: {error}"))
             return None
         # A claim may have ended in the meantime. What was read under it is not valid under the next one.
+        read = [(shard, window, found) for (shard, window), found in zip(owned, fetched, strict=True)]
         valid = [each for each in read if each[0].window is each[1]]
         left, bytes_left, reckoning_left = rows_max, self._context.batch_bytes_max, RECKONING_MAX
         if finished_max:
@@ -231,13 +231,21 @@ class CommitLane:
         self._more_finished = finished_max > 0 and finished_left == 0
         return batches
 
-    async def _fetched(self, window: Window, rows_max: int, uuids_max: int) -> Fetched:
-        """The present states that the window's next batch needs and memory doesn't have: of at most so many uuids."""
-        uuids = window.to_fetch(rows_max, uuids_max)
-        if not uuids:
-            return {}
-        found = await self._context.bounded(self._context.store.fetch(window.shard_id, uuids))
-        return {uuid: found.get(uuid) for uuid in uuids}
+    async def _fetched(self, windows: Sequence[Window], rows_max: int) -> list[Fetched]:
+        """For each window the present states that its next batch needs and memory doesn't have: of at most so many uuids."""
+        context = self._context
+        uuids_max = max(context.fetch_uuids_max // max(len(windows), 1), 1)
+        wanted = [window.to_fetch(rows_max, uuids_max) for window in windows]
+        fetched: list[Fetched] = [{} for _ in windows]
+
+        async def fetch(number: int) -> None:
+            uuids = wanted[number]
+            found = await context.bounded(context.store.fetch(windows[number].shard_id, uuids))
+            fetched[number] = {uuid: found.get(uuid) for uuid in uuids}
+
+        incomplete = [number for number, uuids in enumerate(wanted) if uuids]
+        await in_parallel(fetch, incomplete, asyncio.Semaphore(_FETCHES_MAX))
+        return fetched
 
     def _assembly(self, window: Window, fetched: Fetched | None = None) -> Assembly:
         clock = self._context.clock
