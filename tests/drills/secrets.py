@@ -74,7 +74,7 @@ class Fired(Receiver):
             self.lags.setdefault(name, (due, (arrived - due) / 1e3))
         return 200, b""
 
-    def figures(self, prefix: str, first: int = 0, last: int = 2**62) -> str:
+    def lags_of(self, prefix: str, first: int = 0, last: int = 2**62) -> str:
         """The lags of timers that were due in between."""
         lags = sorted(ms for name, (due, ms) in self.lags.items() if name.startswith(prefix) and first <= due < last)
         if not lags:
@@ -165,7 +165,7 @@ class Rotation:
         print(
             f"{self.created} creates in {took_s:.1f} s, {self.created / took_s:.0f} a second; {self.repeated} repeated"
         )
-        print(f"{self.receiver.figures('t')}; {len(names)} fired, {twice} more than once")
+        print(f"{self.receiver.lags_of('t')}; {len(names)} fired, {twice} more than once")
         if not done:
             print("the rotation ended after the creates")
         return [*self.wrong, *wrong]
@@ -174,27 +174,27 @@ class Rotation:
         """Replaces the key while timers are created and fire."""
         begun = asyncio.get_running_loop().time()
 
-        def says(what: str) -> None:
+        def report(what: str) -> None:
             print(f"{asyncio.get_running_loop().time() - begun:.1f} s: {what}", flush=True)
 
         await asyncio.sleep(3)
         if len(self.servers) > 1:
             await self.restarted(f"{FIRST}\n{SECOND}\n")
-            says("every node knows the new key")
+            report("every node knows the new key")
         await self.restarted(f"{SECOND}\n{FIRST}\n")
-        says("the new key encrypts")
+        report("the new key encrypts")
         left = await self.left()
         while left:
             # Of timers that were about to fire. The next pass is 5 minutes away, or at the next start.
-            says(f"{left} timers wait with the former key")
+            report(f"{left} timers wait with the former key")
             await asyncio.sleep(_AHEAD_S)
             await self.restarted(f"{SECOND}\n{FIRST}\n")
             left = await self.left()
-        says("nothing waits with the former key")
+        report("nothing waits with the former key")
         code, _, err = await self.keys("--forget", FORMER)
         assert code == 0, err
         await self.restarted(f"{SECOND}\n")
-        says("the former key is gone")
+        report("the former key is gone")
 
     async def restarted(self, keys: str) -> None:
         for server in self.servers:
@@ -304,9 +304,9 @@ async def outage(kind: str, folder: Path, servers: ExitStack, seconds: float, ra
         sent_s = [(due + lag_ms * 1e3 - back) / 1e6 for due, lag_ms in named_lags if due < back]
         held = [each for each in sent_s if each > 0]
         print(f"{len(held)} timers waited, and were sent at most {max(held, default=0):.1f} s after the token was back")
-        print(f"healthy before: {receiver.figures('healthy', begun, down)}")
-        print(f"healthy during the outage: {receiver.figures('healthy', down, back)}")
-        print(f"healthy after: {receiver.figures('healthy', back)}")
+        print(f"healthy before: {receiver.lags_of('healthy', begun, down)}")
+        print(f"healthy during the outage: {receiver.lags_of('healthy', down, back)}")
+        print(f"healthy after: {receiver.lags_of('healthy', back)}")
         ends = [await finished(client, tenant, each) for each in calls]
     retried = receiver.attempts.total() - receiver.attempts[1]
     wrong = [f"{retried} requests were not the first attempt"] if retried else []
