@@ -360,7 +360,7 @@ mutants: $(VENV)/.dev ## break the rules one by one and show which seed or test 
 
 ##@ Prove deployments
 
-.PHONY: image test-image drill drill-upgrade drill-replay drill-debounce drill-inbox drill-sink drill-transfer soak
+.PHONY: image test-image drill drill-upgrade drill-replay drill-debounce drill-inbox drill-sink drill-transfer drill-secrets soak
 ENGINE ?= $(firstword $(notdir $(shell command -v docker podman)))
 # The codec is optional. Without cargo the image has the one that is in dist, if it is for its platform, or none.
 CODEC := $(if $(shell command -v cargo),native)
@@ -392,6 +392,9 @@ drill-sink: $(VENV)/.dev ## keep the sink of 500 ends a second away for ten minu
 
 drill-transfer: $(VENV)/.dev ## move a million timers to another store under traffic, killed twice
 	@$(BIN)/python -m tests.drills.transfer $(ARGS)
+
+drill-secrets: $(VENV)/.dev ## rotate keys under load, take a token endpoint away, search files for secrets
+	@$(BIN)/python -m tests.drills.secrets $(ARGS)
 
 soak: STORE := sqlite
 soak: MINUTES := 75

@@ -10,6 +10,7 @@ from tocsin.model.errors import ServiceCallNotFailed, ServiceCallNotFound, Servi
 from tocsin.model.instants import format_instant
 from tocsin.service_calls.api.validation import PolicySent, Submission
 
+from .credentials import NAMES
 from .flows import FLOWS
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Client:
         self._retries = world.rng("retries", number)
         #: The flow whose slots it needs.
         self.flow_key = world.rng("flow", number).choice((None, None, None, *FLOWS)) if world.flows else None
+        #: The credential that its requests name.
+        self.credential = world.rng("credential", number).choice((None, *NAMES)) if world.credentials else None
         self._submissions = 0
 
     async def run(self) -> None:
@@ -57,7 +60,7 @@ class Client:
         sent = Submission(
             f"call {self.number}", "POST", f"http://{host}/{self.number}", {}, None,
             None if self.due_at is None else format_instant(self.due_at), (), self.call_id, None, None, self.policy,
-            flow_key=self.flow_key,
+            flow_key=self.flow_key, credential=self.credential,
         )  # fmt: skip
         while not self.accepted:
             # Whichever of them is accepted, all executions of the call are in its trace.

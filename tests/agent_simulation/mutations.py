@@ -24,6 +24,7 @@ LOG_WRITE = "tocsin.stores.service_calls.execution_log:SqlExecutionLog._write"
 CHECKS = EXECUTION + "handlers:"
 EXECUTOR = EXECUTION + "executor:Executor."
 FLOWS = EXECUTION + "flow_queue:FlowQueue."
+TURNS = EXECUTION + "turns:Turns."
 OUTBOX = "tocsin.service_calls.outbox:OutboxDispatcher."
 
 #: Where these are hunted, with how many seeds.
@@ -149,4 +150,26 @@ MUTATIONS = [
     _agent("an answer leaves the slot of its flow", drop(EXECUTOR + "_answered", "self._flows.ended(order, result)")),
     _agent("a call that waits for its flow fails after a while", never(EXECUTION + "order:_overdue", "turn")),
     _agent("a key that could not be read is forgotten", drop(FLOWS + "_read", "self._served_by_round.add(key)")),
+    _agent("a token that arrives is not noticed", drop(TURNS + "attach", "self._credentials.attach(self._schedule)")),
+    _agent(
+        "a request is sent without its credential",
+        insert(
+            EXECUTOR + "_request",
+            """
+            if isinstance(found, str):
+                self._requester.send(request, partial(self._answered, order))
+                return
+            """,
+            after="found = ...",
+        ),
+    ),
+    _agent(
+        "a credential that has gone costs an attempt",
+        rewrite(
+            EXECUTOR + "_request",
+            "self._wait(order)",
+            to='self._answered(order, Result(NoResponse("CREDENTIAL_NOT_READY", final=True), None, 0))',
+        ),
+    ),
+    _agent("an execution that waits for its credential again is forgotten", never(FLOWS + "_serve", "self._logged")),
 ]

@@ -105,14 +105,16 @@ def _judge(world: World, client: Client, call: _Call) -> tuple[str, str] | None:
         return "EARLY", what
     if sent > len(call.log):
         return "TWICE", f"sent {sent} times; {what}"
+    if client.credential is not None and sent < len(call.log) - interrupted:
+        return "NO TOKEN", f"sent {sent} times; {what}"
     if (problem := _against_policy(world, client, call)) is not None:
         return "ATTEMPTS", f"{problem}; {what}"
     if interrupted and not world.mortal:
         return "INTERRUPTED BY NOBODY", what
     timed_out = any((execution.error or "").startswith("START_TIMEOUT") for execution in call.log)
     late = any(execution.late(world.limits.start_timeout_us) and not execution.interrupted for execution in call.log)
-    # What waits for a flow is never too late.
-    if timed_out if client.flow_key is not None else late:
+    # What waits for a flow or a credential is never too late.
+    if timed_out if (client.flow_key or client.credential) is not None else late:
         return "TOO LATE", what
     if not _in_order(world, client, call):
         return "ORDER", f"{world.posts.get(client.call_id)}; {what}"

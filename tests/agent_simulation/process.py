@@ -16,6 +16,7 @@ from tocsin.service_calls.messages import Registry
 from tocsin.settings import Settings
 
 from .bus import SimulatedBus, WatchedEmbeddedBus
+from .credentials import SimulatedCredentials
 from .database import SimulatedDatabase
 from .flows import SimulatedGate
 from .receiver import SimulatedClient
@@ -41,6 +42,7 @@ class Process:
         self.database: SimulatedDatabase | None = None
         self.over = False
         self.gate = SimulatedGate(world)
+        self.credentials: SimulatedCredentials | None = None
         self._world = world
         self._number = number
         self._freezes = 0
@@ -68,6 +70,8 @@ class Process:
 
     async def _start(self) -> None:
         world = self._world
+        self.credentials = credentials = SimulatedCredentials(world)
+        credentials.learn()
         while not self.over:
             world.log(self.name, "starts")
             self.database = database = SimulatedDatabase(world, world.tables)
@@ -77,7 +81,7 @@ class Process:
                 database,  # type: ignore[arg-type]
                 SimulatedClient(world.receivers),
                 # Its timers are polled.
-                OfEngine(lambda context: None, self.gate),  # type: ignore[arg-type,return-value]
+                OfEngine(lambda context: None, self.gate, credentials=credentials),  # type: ignore[arg-type,return-value]
                 world,
                 _RULES,
                 world.observe,
@@ -99,6 +103,12 @@ class Process:
         if self._world.broker is None:
             return WatchedEmbeddedBus(self._world, registry)
         return SimulatedBus(self._world.broker, registry)
+
+    async def learn(self, after_s: float) -> None:
+        """Reads the credentials after a while."""
+        await asyncio.sleep(after_s)
+        if self.credentials is not None:
+            self.credentials.learn()
 
     def freeze(self) -> None:
         """Nothing in it runs until each freeze has been thawed."""
@@ -123,6 +133,7 @@ class Process:
         if modules is not None:
             await modules.drain()
             await modules.stop()
+        await self._close()
 
     async def abandon(self) -> None:
         """Another process has taken over the database. The server would wait for its turn again; here new processes do."""
@@ -132,3 +143,8 @@ class Process:
         modules, self.modules = self.modules, None
         if modules is not None:
             await modules.abandon()
+        await self._close()
+
+    async def _close(self) -> None:
+        if self.credentials is not None:
+            await self.credentials.close()

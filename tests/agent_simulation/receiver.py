@@ -76,6 +76,7 @@ class SimulatedClient:
         traceparent = None if request.trace is None else request.trace.traceparent
         if traceparent is None or traceparent != receivers.traceparents.setdefault(call, traceparent):
             world.broken("TRACE", f"call {call}: {traceparent}, not {receivers.traceparents.get(call)}")
+        world.issuer.check(call, request)
         fate = receivers.fate(parts.netloc)
 
         def end(outcome: Reply | NoResponse, what: str) -> None:

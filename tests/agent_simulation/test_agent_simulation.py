@@ -51,6 +51,10 @@ def test_outcomes_are_correct_under_random_faults(first: int) -> None:
         "deleted while Retrying",
         "retried",
         "waits for its flow",
+        "no token",
+        "issuer back",
+        "credential rotated",
+        "credential removed",
     ):
         assert happened[what] > 0, happened
 

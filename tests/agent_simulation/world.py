@@ -18,11 +18,13 @@ from tocsin.model import ids
 from tocsin.ports.bus import Envelope, MessageDeadLettered
 from tocsin.service_calls.events import AgentEvent, CallRescued, MessageSuspended
 from tocsin.service_calls.limits import AgentLimits
+from tocsin.targets import identities
 from tocsin.testing.clock import EPOCH_US
 
 from .bus import BUS_LIMITS, Broker
 from .chaos import Chaos
 from .clients import Client
+from .credentials import Issuer
 from .database import Tables
 from .outcomes import check_outcomes
 from .process import Process
@@ -46,6 +48,16 @@ LIMITS = AgentLimits(
 )
 
 
+class _Log:
+    """Has what tokens report in the trace."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def warning(self, event: str, **fields: str) -> None:
+        self._world.log(event, *fields.values())
+
+
 class World:
     """The state of one seed; also the clock of the process. `run` returns the violation, or None."""
 
@@ -59,8 +71,9 @@ class World:
         self.mortal = seed % 3 != 0
         #: Nothing fails in this run except the services.
         self.quiet = seed % 10 == 0
-        #: Whether calls have flow keys.
+        #: Whether calls have flow keys, and whether some name credentials.
         self.flows = seed % 2 == 0
+        self.credentials = seed % 5 < 2
         places = rng.choice((1, 2, 512))
         self.limits = replace(LIMITS, executions_per_destination_max=places, executions_max=rng.choice((1, 2, 20)))
         few = {"suspended_orders_max": 1, "flow_keys_max": 2} if seed % 4 == 0 else {}
@@ -69,6 +82,7 @@ class World:
         self.tables = Tables(self.rng("database"))
         self.broker = Broker(self, self.rng("broker")) if seed % 4 else None
         self.receivers = Receivers(self, self.rng("receivers"))
+        self.issuer = Issuer(self, self.rng("issuer"))
         self.hosts = rng.choice((("a", "b"), ("a", "slow"), ("a", "hung"), ("hung",)))
         #: The ids of each call's messages in the order in which they were first posted.
         self.posts: dict[str, list[str]] = {}
@@ -80,7 +94,7 @@ class World:
         self.clients = [Client(self, number, self.rng("client", number)) for number in range(rng.randint(6, 16))]
         #: What has to end before the final check: failures, with their repair, and tenants.
         self.awaited: list[asyncio.Task[None]] = []
-        self._processes: list[Process] = []
+        self.processes: list[Process] = []
         self._failed: asyncio.Future[None] | None = None
 
     def rng(self, *name: object) -> random.Random:
@@ -143,14 +157,18 @@ class World:
 
     def start_process(self) -> None:
         """Starts the next process."""
-        self.process = Process(self, len(self._processes) + 1)
-        self._processes.append(self.process)
+        self.process = Process(self, len(self.processes) + 1)
+        self.processes.append(self.process)
         self.process.start()
 
     def run(self) -> Violation | None:
         """From the start to the final check."""
         try:
-            with patch.object(ids, "RandomPool", lambda: self._random_bytes):
+            with (
+                patch.object(ids, "RandomPool", lambda: self._random_bytes),
+                patch.object(identities, "random", self.rng("pauses")),
+                patch.object(identities, "_log", _Log(self)),
+            ):
                 self.loop.run_until_complete(self._main())
         except (NothingScheduled, TimeNotAdvancing, NoEnd) as error:
             waiting = ", ".join(task.get_name() for task in self.awaited if not task.done())
@@ -158,7 +176,7 @@ class World:
         for context in self.loop.unhandled:
             self.broken("UNHANDLED", f"{context.get('message')} {context.get('exception')!r}")
         self.loop.close()
-        for process in self._processes:
+        for process in self.processes:
             process.forget()
         self.tables.connection.close()
         return self.violation
@@ -178,7 +196,10 @@ class World:
         clients = [self.loop.create_task(each.run(), name=f"client {each.number}") for each in self.clients]
         self.awaited += clients
         if not self.quiet:
+            failing = self.loop.create_task(self.issuer.fail(ACTIVE_S if self.credentials else 0.0), name="issuer")
+            self.awaited.append(failing)
             await Chaos(self, self.rng("chaos")).run(ACTIVE_S)
+            await failing
         self.log("repaired")
         await asyncio.gather(*clients)
         deadline_s = self.loop.time() + SETTLING_S
