@@ -187,13 +187,13 @@ class CommitLane:
         then."""
         owned = [(shard, window) for shard in shards if (window := shard.window) is not None]
         try:
-            fetched = await self._fetched([window for _, window in owned], rows_max)
+            states = await self._fetched([window for _, window in owned], rows_max)
         except StoreError as error:
             self._context.observe(BatchFailed(self._index, len(shards), "read", str(error)))
             self._refuse_clients(shards, Unavailable(f"reading from the store failed; {_NOT_WRITTEN}: {error}"))
             return None
         # A claim may have ended in the meantime. What was read under it is not valid under the next one.
-        read = [(shard, window, found) for (shard, window), found in zip(owned, fetched, strict=True)]
+        read = [(shard, window, found) for (shard, window), found in zip(owned, states, strict=True)]
         valid = [each for each in read if each[0].window is each[1]]
         left, bytes_left, reckoning_left = rows_max, self._context.batch_bytes_max, RECKONING_MAX
         if finished_max:
