@@ -101,7 +101,7 @@ class Shard:
         return StoredRow(now_us + self._made, uuid, generation(1, _OWNER, self._made), "default", name, (), _RECORD)
 
     def reset(self) -> None:
-        """Starts the counts over."""
+        """Sets the counts to zero."""
         self.commits = self.timers = 0
         self.seconds = 0.0
 
@@ -112,7 +112,7 @@ async def _of_size(shard: Shard, size: int) -> None:
 
 
 async def _of_clients(shards: Sequence[Shard], clients: int, commit_max: int) -> None:
-    """Commits of what waits, for ever. A client whose timer is durable creates the next one."""
+    """Commits of what waits, without end. A client whose timer is durable creates the next one."""
     chosen = random.Random(1)
     waiting = [0] * len(shards)
     arrived = [asyncio.Event() for _ in shards]
