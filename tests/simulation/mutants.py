@@ -82,6 +82,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=300.0, help="time for each program, at most")
     options = parser.parse_args()
     chosen = [each for each in (*MUTATIONS, *agent.MUTATIONS) if not options.names or each.name in options.names]
+    if unknown := set(options.names) - {each.name for each in chosen}:
+        parser.error(f"there are no mutations {sorted(unknown)}")
     if unfit := [fault for each in chosen for fault in misfits(each)]:
         print(*unfit, sep="\n")
         return 1
