@@ -46,7 +46,7 @@ def item_responses(response: Response, webhook_ids: Collection[str]) -> dict[str
 
 
 def _acceptances(body: bytes) -> dict[str, Response]:
-    """What a body means that accepts every timer, as most do, and says nothing else; empty for any other."""
+    """What a body means that accepts every timer, as most do, without anything else; empty for any other."""
     try:
         results = _decode_readable(body).items
     except _UNREADABLE:

@@ -31,7 +31,7 @@ _END = b"\r\n"
 
 
 class _Info(msgspec.Struct):
-    """What a server says about itself."""
+    """What a server reports about itself."""
 
     version: str = "0.0.0"
     max_payload: int = 1024 * 1024
