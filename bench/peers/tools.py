@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from tests.support.nats import NatsServer
 from tests.support.program import ServerProgram, running
 from tests.support.redis import RedisServer
 
@@ -79,16 +78,6 @@ def _program(server: ServerProgram, url: str) -> Iterator[Address]:
         yield Address(url.format(server.port), lambda: sum(processes.times(pid)[:2]) * processes.TICK_S)
 
 
-class _SyncedNats(NatsServer):
-    """A server that syncs each message."""
-
-    def command(self, port: int) -> list[str]:
-        config = self.folder / "nats.conf"
-        store = f'jetstream {{ store_dir: "{self.folder}/js", sync_interval: always }}'
-        config.write_text(f"host: 127.0.0.1\nport: {port}\n{store}\n")
-        return [self._program, "-c", str(config)]
-
-
 @contextlib.contextmanager
 def _sqlite(folder: Path) -> Iterator[Address]:
     yield Address(f"sqlite:///{folder.resolve()}/jobs.sqlite")
@@ -110,11 +99,8 @@ class Peer:
 PEERS: Mapping[str, Peer] = {
     "bullmq": Peer("BullMQ, Redis", lambda _: _program(RedisServer(synced=True), "{}")),
     "pgqueuer": Peer("PgQueuer, PostgreSQL", _postgresql, installs=True),
-    "nats": Peer("NATS message schedules", lambda _: _program(_SyncedNats(), "nats://127.0.0.1:{}"), installs=True),
     "celery": Peer("Celery, Redis", lambda _: _program(RedisServer(synced=True), "redis://127.0.0.1:{}/0"), workers=2),
     "apscheduler": Peer("APScheduler 3, SQLite", _sqlite, batches=False, one_process=True),
-    "dbos": Peer("DBOS, PostgreSQL", _postgresql),
-    "procrastinate": Peer("Procrastinate, PostgreSQL", _postgresql, installs=True, workers=2),
 }
 
 
@@ -155,12 +141,8 @@ def started(name: str, folder: Path, receiver: processes.Running) -> Iterator[Cr
             raise NotToBeHad(str(lacking)) from lacking
         if peer.installs:
             _start(stack, [*program, "install", address.url], log).wait()
-        workers = []
-        for _ in range(0 if peer.one_process else peer.workers):
-            workers.append(_start(stack, [*program, "work", address.url, hook], log))
-            if name == "dbos":
-                # It makes the schema.
-                _line(workers[-1])
+        count = 0 if peer.one_process else peer.workers
+        workers = [_start(stack, [*program, "work", address.url, hook], log) for _ in range(count)]
         own = [hook] if peer.one_process else []
         client = _start(stack, [*program, "create", address.url, *own], log)
         try:

@@ -48,16 +48,16 @@ def test_a_peer_that_is_not_to_be_had_is_named_and_one_that_fails_fails_in_the_e
     def measure(name: str, count: int) -> dict[str, float]:
         if name == "bullmq":
             raise NotToBeHad("there is no Node.js with npm")
-        if name == "nats":
+        if name == "celery":
             raise RuntimeError("the program has ended")
         return {"lost": 0.0}
 
     monkeypatch.setattr(measuring, "measure", measure)
     results: dict[str, Any] = {}
-    args = argparse.Namespace(only="bullmq,nats,dbos", timers=640, quick=False, store=None)
-    with pytest.raises(SystemExit, match="NATS message schedules: the program has ended"):
+    args = argparse.Namespace(only="bullmq,celery,pgqueuer", timers=640, quick=False, store=None)
+    with pytest.raises(SystemExit, match="Celery, Redis: the program has ended"):
         bench._peers(args, results)
-    assert list(results) == ["Tocsin, sqlite", PEERS["dbos"].title]
+    assert list(results) == ["Tocsin, sqlite", PEERS["pgqueuer"].title]
     assert "BullMQ, Redis is not to be had: there is no Node.js with npm" in capsys.readouterr().out
 
 
