@@ -64,6 +64,8 @@ MACHINES = {
     "docs/tutorial/first-schedule.md": Machine(bare=True),
     "docs/tutorial/service-calls.md": Machine(bare=True),
     "docs/tutorial/your-own-store.md": Machine(),
+    "docs/tutorial/vendor-limit.md": Machine(),
+    "docs/tutorial/incident.md": Machine(),
     "docs/how-to/backup.md": Machine(
         running=(_SERVE,),
         before=_POSTGRESQL
