@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from tests.docs.blocks import ROOT, SHELLS, Block, blocks_of, missing_lines
+from tests.docs.commands import preload
 from tests.docs.machines import MACHINES, NOT_RUN, USUAL, Machine
 from tests.docs.terminal import CommandFailed, Terminal
 from tests.support.cassandra import CassandraServer
@@ -59,6 +60,7 @@ def _inside(page: str) -> int:
     machine = MACHINES.get(page, USUAL)
     with tempfile.TemporaryDirectory(prefix="tocsin-docs-") as folder:
         _prepare_system(Path(folder))
+        preload(Path(folder))
         try:
             Reader(page, machine, Path(folder)).read()
         except CommandFailed as failed:
@@ -147,7 +149,7 @@ class Reader:
         own = ("TOCSIN_", "VIRTUAL_ENV", "MAKE", "MFLAGS", "ARGS")
         clean = {name: value for name, value in os.environ.items() if not name.startswith(own)}
         path = [part for part in clean["PATH"].split(":") if not part.endswith(".venv/bin")]
-        found = {**clean, "HOME": str(folder), "PYTHONUNBUFFERED": "1", "COLUMNS": "120"}
+        found = {**clean, "HOME": str(folder), "COLUMNS": "120"}
         if self._machine.postgresql:
             found |= _postgresql()
             path.insert(0, found.pop("PROGRAMS"))

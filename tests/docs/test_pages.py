@@ -73,10 +73,20 @@ def test_every_block_is_of_a_known_kind(page):
     assert {block.language for block in blocks_of(page)} <= SHELLS | set(TRIED) | set(NOT_TRIED)
 
 
-def test_the_tutorial_of_a_store_shows_parts_of_the_example():
-    def unindented(text):
-        return "\n".join(line.strip() for line in text.strip().splitlines())
+def unindented(text):
+    return "\n".join(line.strip() for line in text.strip().splitlines())
 
+
+def test_the_tutorial_of_orders_shows_parts_of_the_examples():
+    orders = ROOT / "examples" / "orders"
+    sources = ("python/orders.py", "typescript/src/orders.ts", "go/orders.go", "java/src/main/java/Orders.java")
+    example = "\n".join(unindented((orders / source).read_text()) for source in sources)
+    shown = [block.text for block in blocks_of("docs/tutorial/order-reminder.md") if block.language not in {"", "sh"}]
+    assert len(shown) == len(sources)
+    assert [part for part in shown if unindented(part) not in example] == []
+
+
+def test_the_tutorial_of_a_store_shows_parts_of_the_example():
     example = "\n".join(unindented(path.read_text()) for path in (ROOT / "examples" / "own_store").glob("*.py"))
     blocks = [block.text for block in blocks_of("docs/tutorial/your-own-store.md") if block.language == "python"]
     parts = [unindented(part) for block in blocks for part in block.split("\n\n\n")]

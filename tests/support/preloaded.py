@@ -23,16 +23,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-#: What a server imports, most of it only when it starts.
+#: What a server and the commands that ask it import, most of it only when they run.
 _IMPORTED = (
-    "tocsin.cli.app", "tocsin.cli.serving", "tocsin.server.running", "tocsin.server.agent", "tocsin.stores.sqlite",
+    "tocsin.cli.app", "tocsin.cli.client", "tocsin.cli.rows", "httpcore",
+    "tocsin.cli.serving", "tocsin.server.running", "tocsin.server.agent", "tocsin.stores.sqlite",
     "tocsin.stores.postgresql", "typer._adapters", "uvloop", "uvicorn.lifespan.off", "uvicorn.protocols.websockets.auto",
 )  # fmt: skip
 #: Variables with other names may be of effect before the first line of Python, or while it imports.
 _READ_LATE = "TOCSIN_"
 _REQUEST_BYTES_MAX = 200_000
-#: In a request: standard output, standard error, and where to write how the process ended.
-_FDS = 3
+#: In a request: standard input, output and error, and where to write how the process ended.
+_FDS = 4
 _REPOSITORY = Path(__file__).parents[2]
 
 
@@ -105,17 +106,25 @@ async def start(arguments: Sequence[str], env: Mapping[str, str], stderr: int | 
         process.stderr, its_stderr = await _pipe()
     else:
         its_stderr = os.dup(stderr)
-    request = json.dumps({"arguments": list(arguments), "env": dict(env), "folder": str(Path.cwd())}).encode()
-    assert len(request) <= _REQUEST_BYTES_MAX
+    stdin = os.open(os.devnull, os.O_RDONLY)
     try:
-        socket.send_fds(_parent(), [request], [stdout, its_stderr, theirs.fileno()])
+        pass_on(arguments, env, str(Path.cwd()), (stdin, stdout, its_stderr, theirs.fileno()))
     finally:
         theirs.close()
+        os.close(stdin)
         os.close(stdout)
         os.close(its_stderr)
     await process._started
     assert process.pid, "the process from which others are forked has ended"
     return process
+
+
+def pass_on(arguments: Sequence[str], env: Mapping[str, str], folder: str, fds: Sequence[int]) -> None:
+    """Has `tocsin` run with these arguments, in this environment and folder. `fds` are its standard input, output and error,
+    and a socket that gets the number of the process, and then how it ended."""
+    request = json.dumps({"arguments": list(arguments), "env": dict(env), "folder": folder}).encode()
+    assert len(request) <= _REQUEST_BYTES_MAX
+    socket.send_fds(_parent(), [request], fds)
 
 
 async def _pipe() -> tuple[asyncio.StreamReader, int]:
@@ -172,14 +181,14 @@ def _requested(control: socket.socket) -> dict[str, Any] | None:
                 selector.close()
                 for each in (control, woken, wake, *running.values()):
                     each.close()
-                for number, fd in enumerate(fds[:2], 1):
+                for number, fd in enumerate(fds[:3]):
                     os.dup2(fd, number)
                 for fd in fds:
                     os.close(fd)
                 return dict(json.loads(message))
-            for fd in fds[:2]:
+            for fd in fds[:3]:
                 os.close(fd)
-            running[pid] = socket.socket(fileno=fds[2])
+            running[pid] = socket.socket(fileno=fds[3])
             running[pid].send(b"%d\n" % pid)
 
 
@@ -195,6 +204,8 @@ def _reap(running: dict[int, socket.socket]) -> None:
 
 def _main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
+    # As the console script does before it imports httpx.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
     for name in _IMPORTED:
         importlib.import_module(name)
     gc.collect()
