@@ -20,7 +20,9 @@ import _signal, _socket, marshal, os, sys
 ran = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
 ran.connect({path!r})
 files = b"".join(fd.to_bytes(4, sys.byteorder) for fd in range(3))
-request = marshal.dumps((sys.argv[1:], dict(os.environ), os.getcwd()))
+# What the shell gives as <(...) is a file of this process.
+own = "/proc/%d/fd/" % os.getpid()
+request = marshal.dumps(([each.replace("/dev/fd/", own) for each in sys.argv[1:]], dict(os.environ), os.getcwd()))
 ran.sendmsg([request], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
 pid = int(ran.recv(100) or 0)
 for number in (_signal.SIGINT, _signal.SIGTERM):
