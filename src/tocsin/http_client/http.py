@@ -59,7 +59,7 @@ class HttpCaller:
         self._connector = connector = Connector(self._resolver, egress, tls)
         self._timers = Sender(limits, limits.connections_max, connector, clock, self._finish)
         self._calls = Sender(limits, limits.agent_connections_max, connector, clock, self._finish)
-        self._deadlines: Deadlines[RequestInFlight] = Deadlines(limits.timeout_check_interval_us, self._expired)
+        self._deadlines = Deadlines(limits.timeout_check_interval_us, self._expired)
         self._in_flight = self._deadlines.requests
         self._target = lru_cache(maxsize=limits.targets_cached_max)(parse_url)
         self._closed = False

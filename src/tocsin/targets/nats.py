@@ -10,8 +10,8 @@ from itertools import count
 
 import msgspec
 import structlog
+from nats.aio.msg import Msg
 
-from tocsin.http_client.in_flight import Deadlines
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.http_client.request import (
     TRACEPARENT,
@@ -22,15 +22,14 @@ from tocsin.http_client.request import (
     signature_of,
 )
 from tocsin.messaging.limits import BusLimits
-from tocsin.messaging.nats.connection import parse_nats_address
-from tocsin.messaging.nats.publishing import PublishingConnection, connect
+from tocsin.messaging.nats.connection import NatsConnection, parse_nats_address
 from tocsin.model.answer import EGRESS_REFUSED, NoResponse, Outcome, Refused, Response
 from tocsin.model.errors import ConfigError
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.retry import backoff_us
 from tocsin.model.subjects import SCHEME, SubjectTargets, subject_of
 from tocsin.model.timer import JSON_TYPE
-from tocsin.ports.bus import BusUnavailable
+from tocsin.ports.bus import BrokerRefused, BusUnavailable
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Exchange, Invocation
 from tocsin.tasks import end_tasks
@@ -38,7 +37,6 @@ from tocsin.tasks import end_tasks
 _NAME = "tocsin timers"
 #: What a stored message stands for.
 _STORED = Response(200)
-_JSON_HEADER = f"content-type: {JSON_TYPE}\r\n"
 
 
 class _Refusal(msgspec.Struct):
@@ -47,6 +45,8 @@ class _Refusal(msgspec.Struct):
 
 
 class _Acknowledgement(msgspec.Struct):
+    stream: str = ""
+    seq: int = 0
     error: _Refusal | None = None
 
 
@@ -54,16 +54,15 @@ _decode = msgspec.json.Decoder(_Acknowledgement).decode
 
 
 class _InFlight:
-    """A message without an acknowledgement yet. Times in nanoseconds are of the monotonic clock."""
+    """A message without an acknowledgement yet."""
 
-    __slots__ = ("deadline_ns", "done", "number", "sent_at", "since_ns")
+    __slots__ = ("deadline", "done", "sent_at", "since_ns")
 
-    def __init__(self, number: int, done: Callable[[Exchange], None], sent_at: int, timeout_us: int) -> None:
-        self.number = number
+    def __init__(self, done: Callable[[Exchange], None], sent_at: int) -> None:
         self.done = done
-        self.sent_at: int | None = sent_at
-        self.since_ns = since_ns = time.monotonic_ns()
-        self.deadline_ns = since_ns + timeout_us * 1_000
+        self.sent_at = sent_at
+        self.since_ns = time.monotonic_ns()
+        self.deadline: asyncio.TimerHandle | None = None
 
 
 class NatsCaller:
@@ -71,8 +70,8 @@ class NatsCaller:
 
     A timer becomes one message: the envelope, or the timer's own body; the headers of a callback, and `Nats-Msg-Id` with the
     `webhook-id`, by which a stream drops a repeated attempt within its duplicate window. A stored message counts as
-    answered 200. NoResponse codes: TIMEOUT, CONNECTION_FAILED, CONNECTION_CLOSED, NO_STREAM, NATS_REFUSED, SHUTDOWN,
-    INVALID_SECRET; and, final, INVALID_REQUEST. What the settings forbid is Refused.
+    answered 200. NoResponse codes: TIMEOUT, CONNECTION_FAILED, CONNECTION_CLOSED, NO_STREAM, NATS_REFUSED,
+    BAD_RESPONSE, SHUTDOWN, INVALID_SECRET; and, final, INVALID_REQUEST. What the settings forbid is Refused.
 
     The connection is its own, and replaced when it is lost. It is made by the first timer that needs it.
     """
@@ -85,13 +84,14 @@ class NatsCaller:
         self._limits = limits
         self._callback_limits = callback_limits
         self._clock = clock
-        self._connection: PublishingConnection | None = None
-        self._numbers = count()
-        self._in_flight: dict[int, _InFlight] = {}
-        self._deadlines: Deadlines[_InFlight] = Deadlines(callback_limits.timeout_check_interval_us, self._expired)
+        self._connection: NatsConnection | None = None
+        self._inbox = ""
+        self._tokens = count()
+        self._in_flight: dict[str, _InFlight] = {}
         #: What waits for the connection that is being made: how each goes on.
         self._waiting: list[tuple[Invocation, Callable[[Exchange], None]]] = []
         self._connecting: asyncio.Task[None] | None = None
+        self._former: set[asyncio.Task[None]] = set()
         self._failures = 0
         # Before that (event loop's time) it is not connected to again; until then its last error answers.
         self._again_at = 0.0
@@ -131,20 +131,27 @@ class NatsCaller:
     async def close(self) -> None:
         """Ends all messages in flight as SHUTDOWN and closes the connection. Idempotent."""
         self._closed = True
-        await end_tasks(*([] if self._connecting is None else [self._connecting]))
+        await end_tasks(*([] if self._connecting is None else [self._connecting]), *self._former)
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.close()
+            await connection.close()
         self._fail_all(NoResponse("SHUTDOWN"))
-        self._deadlines.close()
 
     # ------------------------------------------------------------------ the connection
 
     async def _connect(self) -> None:
+        connection = NatsConnection(self._address, self._limits, _NAME, self._lost)
         try:
-            connection = await connect(self._address, self._limits, _NAME, self._acknowledged, self._lost)
-        except (BusUnavailable, ConfigError) as error:
-            self._failed(str(error))
+            await connection.open()
+            self._inbox = connection.new_inbox()
+            await connection.listen(f"{self._inbox}.*", self._acknowledged)
+            await connection.synchronize()
+        except (BusUnavailable, BrokerRefused, ConfigError, TimeoutError) as error:
+            await connection.close()
+            self._failed(str(error) or "NATS did not answer in time")
+        except asyncio.CancelledError:
+            await connection.close()
+            raise
         else:
             self._failures, self._connection = 0, connection
             self._log.info("nats connected", server=str(self._address))
@@ -167,8 +174,14 @@ class NatsCaller:
             self._report(done, Exchange(NoResponse("CONNECTION_FAILED", reason), None, 0))
 
     def _lost(self, reason: str) -> None:
-        self._connection = None
+        connection, self._connection = self._connection, None
+        if connection is None or self._closed:
+            # It was lost while it was being made, which reports that itself.
+            return
         self._log.warning("nats connection lost", server=str(self._address), error=reason)
+        closing = asyncio.get_running_loop().create_task(connection.close(), name="nats targets")
+        self._former.add(closing)
+        closing.add_done_callback(self._former.discard)
         self._fail_all(NoResponse("CONNECTION_CLOSED", f"the connection to NATS ended: {reason}"))
 
     def _fail_all(self, outcome: NoResponse) -> None:
@@ -181,35 +194,37 @@ class NatsCaller:
 
     # ------------------------------------------------------------------ messages
 
-    def _send(self, connection: PublishingConnection, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
+    def _send(self, connection: NatsConnection, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
         now_us = self._clock.now_us()
         try:
             headers, body = compose_message(invocation, now_us, self._callback_limits)
         except InvalidRequest as error:
             self._answer_soon(done, NoResponse(error.code, str(error), error.final))
             return
-        size = len(headers) + len(body)
-        if size > connection.message_bytes_max:
-            reason = f"the message has {size} bytes; the NATS server accepts {connection.message_bytes_max}"
+        if len(body) > connection.payload_bytes_max:
+            reason = f"the message has {len(body)} bytes; the NATS server accepts {connection.payload_bytes_max}"
             self._answer_soon(done, NoResponse("INVALID_REQUEST", reason, final=True))
             return
-        number = next(self._numbers)
-        sent = self._in_flight[number] = _InFlight(number, done, now_us, invocation.timeout_us)
-        self._deadlines.add(sent)
-        connection.publish(number, subject_of(invocation.url), headers, body)
+        token = str(next(self._tokens))
+        sent = self._in_flight[token] = _InFlight(done, now_us)
+        sent.deadline = asyncio.get_running_loop().call_later(
+            invocation.timeout_us / 1e6, self._expired, token, invocation.timeout_us
+        )
+        connection.send(subject_of(invocation.url), body, f"{self._inbox}.{token}", headers)
 
-    def _acknowledged(self, number: int, payload: bytes) -> None:
-        sent = self._in_flight.pop(number, None)
+    def _acknowledged(self, message: Msg) -> None:
+        sent = self._in_flight.pop(message.subject.rpartition(".")[2], None)
         if sent is not None:
-            self._finish(sent, _outcome(payload))
+            self._finish(sent, _outcome(message))
 
-    def _expired(self, sent: _InFlight, late_ns: int) -> None:
-        del self._in_flight[sent.number]
-        timeout_s = (sent.deadline_ns - sent.since_ns) / 1e9
-        self._finish(sent, NoResponse("TIMEOUT", f"NATS acknowledged nothing within {timeout_s:g} s"))
+    def _expired(self, token: str, timeout_us: int) -> None:
+        sent = self._in_flight.pop(token, None)
+        if sent is not None:
+            self._finish(sent, NoResponse("TIMEOUT", f"NATS acknowledged nothing within {timeout_us / 1e6:g} s"))
 
     def _finish(self, sent: _InFlight, outcome: Outcome) -> None:
-        self._deadlines.requests.discard(sent)
+        if sent.deadline is not None:
+            sent.deadline.cancel()
         duration_us = (time.monotonic_ns() - sent.since_ns) // 1_000
         self._report(sent.done, Exchange(outcome, sent.sent_at, duration_us))
 
@@ -225,27 +240,9 @@ class NatsCaller:
             )
 
 
-def compose_message(invocation: Invocation, now_us: int, limits: CallbackLimits) -> tuple[bytes, bytes]:
-    """Headers, as NATS has them, and body of the message. `now_us`, wall clock, becomes the `webhook-timestamp`. Raises
-    InvalidRequest."""
+def compose_message(invocation: Invocation, now_us: int, limits: CallbackLimits) -> tuple[dict[str, str], bytes]:
+    """Headers and body of the message. `now_us`, wall clock, becomes the `webhook-timestamp`. Raises InvalidRequest."""
     body = body_of(invocation)
-    message_id, timestamp_s = invocation.message_id, now_us // US_PER_SECOND
-    head = (
-        f"NATS/1.0\r\n{_own_headers(invocation, limits)}Nats-Msg-Id: {message_id}\r\nwebhook-id: {message_id}\r\n"
-        f"webhook-timestamp: {timestamp_s}\r\n"
-    )
-    if invocation.secrets:
-        head += f"webhook-signature: {signature_of(invocation, timestamp_s, body)}\r\n"
-    trace = invocation.traceparent
-    if trace is not None and TRACEPARENT.fullmatch(trace) and "traceparent" not in (invocation.headers or ()):
-        head += f"traceparent: {trace}\r\n"
-    return f"{head}\r\n".encode(), body
-
-
-def _own_headers(invocation: Invocation, limits: CallbackLimits) -> str:
-    """What the timer chooses: its content type and headers, and the envelope beside its own body."""
-    if not invocation.headers and invocation.body is None:
-        return _JSON_HEADER
     headers = {"content-type": JSON_TYPE if invocation.body is None else invocation.body.content_type}
     if invocation.headers:
         if reasons := check_headers(invocation.headers, limits):
@@ -253,18 +250,32 @@ def _own_headers(invocation: Invocation, limits: CallbackLimits) -> str:
         if any(name.lower() == "content-type" for name in invocation.headers):
             headers = {}
         headers |= invocation.headers
-        headers.pop("Nats-Msg-Id", None)
     if invocation.body is not None and not invocation.event:
         headers |= dict(envelope_headers(invocation))
-    return "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    timestamp_s = now_us // US_PER_SECOND
+    headers |= {
+        "Nats-Msg-Id": invocation.message_id,
+        "webhook-id": invocation.message_id,
+        "webhook-timestamp": str(timestamp_s),
+    }
+    if invocation.secrets:
+        headers["webhook-signature"] = signature_of(invocation, timestamp_s, body)
+    trace = invocation.traceparent
+    if trace is not None and TRACEPARENT.fullmatch(trace):
+        headers.setdefault("traceparent", trace)
+    return headers, body
 
 
-def _outcome(payload: bytes) -> Outcome:
-    if not payload:
+def _outcome(message: Msg) -> Outcome:
+    if not message.data:
         # The server itself answers where nobody listens to the subject.
         return NoResponse("NO_STREAM", "no stream takes the subject, or JetStream is not ready")
     try:
-        refusal = _decode(payload).error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        answer = _decode(message.data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return NoResponse("BAD_RESPONSE", f"unreadable acknowledgement from NATS: {error}")
-    return _STORED if refusal is None else NoResponse("NATS_REFUSED", f"{refusal.description} ({refusal.err_code})")
+    if answer.error is not None:
+        return NoResponse("NATS_REFUSED", f"{answer.error.description} ({answer.error.err_code})")
+    if answer.stream and answer.seq:
+        return _STORED
+    return NoResponse("BAD_RESPONSE", "a subscriber of the subject has replied, and no stream has acknowledged the message")

@@ -75,9 +75,9 @@ def _host(part: SplitResult) -> str:
 
 T = TypeVar("T")
 
-VERSION_MIN = (2, 10)
+_VERSION_MIN = (2, 10)
 #: Part of the server's text for wrong or missing credentials.
-REFUSED = "authorization violation"
+_REFUSED = "authorization violation"
 
 
 class JetStreamError(Exception):
@@ -145,7 +145,7 @@ class NatsConnection:
             await self._abandon()
             raise
         version = self._client.connected_server_version
-        if (version.major, version.minor) < VERSION_MIN:
+        if (version.major, version.minor) < _VERSION_MIN:
             await self._abandon()
             raise ConfigError(
                 f"the NATS server at {address} has version {version.major}.{version.minor}; requires 2.10 or newer"
@@ -308,7 +308,7 @@ class NatsConnection:
 
     async def _noticed(self, error: Exception) -> None:
         self.last_error = _text(error)
-        if REFUSED in self.last_error.lower():
+        if _REFUSED in self.last_error.lower():
             self._refusal = self.last_error
 
     async def _closed(self) -> None:
