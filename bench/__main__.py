@@ -42,7 +42,7 @@ from bench import (
 )
 from bench.clients import callbacks
 from bench.peers import measuring
-from bench.peers.install import NotToBeHad
+from bench.peers.install import PeerUnavailable
 from bench.peers.tools import PEERS
 
 Plan = dict[str, Callable[[], dict[str, Any]]]
@@ -198,7 +198,7 @@ def _dynamodb_units(args: argparse.Namespace, results: dict[str, Any]) -> None:
 
 
 def _peers(args: argparse.Namespace, results: dict[str, Any]) -> None:
-    """Adds the results of Tocsin on each store, and of each peer. Names those that are not to be had; raises SystemExit with
+    """Adds the results of Tocsin on each store, and of each peer. Names those that are unavailable; raises SystemExit with
     what failed in the end."""
     names = args.only.split(",") if args.only else list(PEERS)
     if unknown := [name for name in names if name not in PEERS]:
@@ -210,8 +210,8 @@ def _peers(args: argparse.Namespace, results: dict[str, Any]) -> None:
         print(f"measuring {title} …", file=sys.stderr, flush=True)
         try:
             results[title] = measuring.measure(name, count)
-        except NotToBeHad as error:
-            missing.append(f"{title} is not to be had: {error}")
+        except PeerUnavailable as error:
+            missing.append(f"{title} is unavailable: {error}")
         except (RuntimeError, OSError) as error:
             failed.append(f"{title}: {error}")
             print(failed[-1], file=sys.stderr, flush=True)

@@ -13,13 +13,13 @@ _INSTALLED = _HERE.parents[1] / "build" / "peers"
 _JAVASCRIPT = ("package.json", "package-lock.json", ".npmrc", "bullmq.mjs")
 
 
-class NotToBeHad(Exception):
+class PeerUnavailable(Exception):
     """This machine has no such peer; the message has the reason."""
 
 
 def python_of(name: str) -> Path:
     """The Python of a peer's virtual environment, which is made if it is missing or older than its lock file. Raises
-    NotToBeHad."""
+    PeerUnavailable."""
     lock, folder = _HERE / f"requirements-{name}.txt", _INSTALLED / name
     python, present = folder / "bin" / "python", folder / "installed.txt"
     if not present.exists() or present.read_bytes() != lock.read_bytes():
@@ -31,10 +31,10 @@ def python_of(name: str) -> Path:
 
 
 def bullmq() -> tuple[str, Path]:
-    """Node.js and the program of BullMQ, beside its packages. Raises NotToBeHad."""
+    """Node.js and the program of BullMQ, beside its packages. Raises PeerUnavailable."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
-        raise NotToBeHad("there is no Node.js with npm")
+        raise PeerUnavailable("there is no Node.js with npm")
     folder = _INSTALLED / "bullmq"
     present = folder / "node_modules" / ".package-lock.json"
     lock = _HERE / "js" / "package-lock.json"
@@ -56,4 +56,4 @@ def _run(*words: str | Path, cwd: Path | None = None) -> None:
     done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode:
         reason = (done.stderr.strip() or done.stdout.strip() or "no reason").splitlines()[-1]
-        raise NotToBeHad(f"{Path(words[0]).name} failed: {reason}")
+        raise PeerUnavailable(f"{Path(words[0]).name} failed: {reason}")

@@ -42,7 +42,7 @@ COLUMNS = {
 
 
 def measure(name: str, count: int) -> dict[str, float]:
-    """The results of a peer, or of `tocsin`. Raises NotToBeHad, and RuntimeError if it does not do the work."""
+    """The results of a peer, or of `tocsin`. Raises PeerUnavailable, and RuntimeError if it does not do the work."""
     with processes.folder() as data, processes.receiver() as receiver:
         if name == "tocsin":
             with processes.server(data) as server:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
@@ -17,10 +18,12 @@ from tests.support.program import ServerProgram, running
 from tests.support.redis import RedisServer
 
 from bench import database, processes
-from bench.peers.install import NotToBeHad, bullmq, environment, python_of
+from bench.peers.install import PeerUnavailable, bullmq, environment, python_of
 
 _ROOT = Path(__file__).parents[2]
 _END_S = 30.0
+#: How long a client may take for what it was told to create.
+_ANSWER_S = 600.0
 
 
 class Creates(ABC):
@@ -125,7 +128,7 @@ class _Programs(Creates):
 
 @contextlib.contextmanager
 def started(name: str, folder: Path, receiver: processes.Running) -> Iterator[Creates]:
-    """A peer that creates and fires; its log is in the folder. Raises NotToBeHad, and RuntimeError if it ends."""
+    """A peer that creates and fires; its log is in the folder. Raises PeerUnavailable, and RuntimeError if it ends."""
     peer = PEERS[name]
     if name == "bullmq":
         node, script = bullmq()
@@ -138,13 +141,16 @@ def started(name: str, folder: Path, receiver: processes.Running) -> Iterator[Cr
         try:
             address = stack.enter_context(peer.server(folder))
         except pytest.skip.Exception as lacking:
-            raise NotToBeHad(str(lacking)) from lacking
+            raise PeerUnavailable(str(lacking)) from lacking
         if peer.installs:
-            _start(stack, [*program, "install", address.url], log).wait()
+            command = [*program, "install", address.url]
+            if subprocess.run(command, stdout=log, stderr=log, env=environment(), cwd=_ROOT, check=False).returncode:
+                log.seek(0)
+                raise RuntimeError(f"its database could not be prepared: {log.read()[-2000:]}")
         count = 0 if peer.one_process else peer.workers
-        workers = [_start(stack, [*program, "work", address.url, hook], log) for _ in range(count)]
+        workers = [_start(stack, [*program, "work", address.url, hook], log, log) for _ in range(count)]
         own = [hook] if peer.one_process else []
-        client = _start(stack, [*program, "create", address.url, *own], log)
+        client = _start(stack, [*program, "create", address.url, *own], log, subprocess.PIPE)
         try:
             _line(client)
             yield _Programs(address, client, workers or [client])
@@ -153,9 +159,9 @@ def started(name: str, folder: Path, receiver: processes.Running) -> Iterator[Cr
             raise RuntimeError(f"{error}: {log.read()[-2000:]}") from error
 
 
-def _start(stack: ExitStack, command: list[str], log: IO[str]) -> subprocess.Popen[str]:
+def _start(stack: ExitStack, command: list[str], log: IO[str], output: IO[str] | int) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment(), cwd=_ROOT
+        command, stdin=subprocess.PIPE, stdout=output, stderr=log, text=True, env=environment(), cwd=_ROOT
     )
     stack.callback(_end, process)
     return process
@@ -171,9 +177,14 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _line(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """The next line that it prints. Raises RuntimeError if it has ended."""
+    """The next line that it prints. Raises RuntimeError if it has ended, or prints none in time."""
     assert process.stdout is not None
-    for line in process.stdout:
-        with contextlib.suppress(ValueError):
-            return dict(json.loads(line))
-    raise RuntimeError("the program has ended")
+    deadline = threading.Timer(_ANSWER_S, process.kill)
+    deadline.start()
+    try:
+        for line in process.stdout:
+            with contextlib.suppress(ValueError):
+                return dict(json.loads(line))
+    finally:
+        deadline.cancel()
+    raise RuntimeError(f"the program has ended, or printed nothing for {_ANSWER_S:.0f} s")

@@ -167,9 +167,8 @@ MUTATIONS = [
         "a credential that has gone costs an attempt",
         rewrite(
             EXECUTOR + "_request",
-            "self._wait(order)",
+            "Result(lacking, None, 0)",
             to='self._answered(order, Result(NoResponse("CREDENTIAL_NOT_READY", final=True), None, 0))',
         ),
     ),
-    _agent("an execution that waits for its credential again is forgotten", never(FLOWS + "_serve", "self._logged")),
 ]

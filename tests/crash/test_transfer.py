@@ -163,16 +163,19 @@ async def test_a_transfer_that_is_killed_loses_nothing(target: tuple[str, Server
             0,
             True,
         ), out
+        killed = 0
         for copied in ("[0", "[0,1"):
             code, output = await transferred(file, url, lambda mark, copied=copied: f'"copied":{copied}' in mark)
             if code == 0:
                 # The machine has halted this process, and not the other one.
                 break
             assert code == -signal.SIGKILL, output
+            killed += 1
             code, _, refusal = await command(
                 "serve", "--port", "0", "--data-dir", str(after.data_dir), *after.flags, env=KEY
             )
             assert (code, "is not complete" in refusal) == (1, True), refusal
+        assert killed
         code, output = await transferred(file, url, None)
         assert code == 0, output
         code, _, refusal = await command("serve", "--port", "0", "--data-dir", str(before.data_dir), env=KEY)

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from bench import __main__ as bench
 from bench.peers import install, measuring
-from bench.peers.install import NotToBeHad
+from bench.peers.install import PeerUnavailable
 from bench.peers.programs import common
 from bench.peers.tools import PEERS
 
@@ -47,7 +47,7 @@ def test_a_peer_that_is_not_to_be_had_is_named_and_one_that_fails_fails_in_the_e
 ) -> None:
     def measure(name: str, count: int) -> dict[str, float]:
         if name == "bullmq":
-            raise NotToBeHad("there is no Node.js with npm")
+            raise PeerUnavailable("there is no Node.js with npm")
         if name == "celery":
             raise RuntimeError("the program has ended")
         return {"lost": 0.0}
@@ -58,10 +58,10 @@ def test_a_peer_that_is_not_to_be_had_is_named_and_one_that_fails_fails_in_the_e
     with pytest.raises(SystemExit, match="Celery, Redis: the program has ended"):
         bench._peers(args, results)
     assert list(results) == ["Tocsin, sqlite", PEERS["pgqueuer"].title]
-    assert "BullMQ, Redis is not to be had: there is no Node.js with npm" in capsys.readouterr().out
+    assert "BullMQ, Redis is unavailable: there is no Node.js with npm" in capsys.readouterr().out
 
 
 def test_without_node_bullmq_is_not_to_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NotToBeHad, match=r"no Node\.js"):
+    with pytest.raises(PeerUnavailable, match=r"no Node\.js"):
         install.bullmq()

@@ -129,8 +129,8 @@ class ExecutionBegun(AgentEvent, frozen=True):
 
 
 class ExecutionNotSent(AgentEvent, frozen=True):
-    """A request did not leave this machine, because the machine lacked a resource (`code`), and is tried again shortly; or
-    for want of its credential (`CREDENTIAL_NOT_READY`), which it then waits for. It does not count as an attempt."""
+    """A request did not leave this machine, because the machine lacked a resource (`code`). It does not count as an
+    attempt and is tried again shortly."""
 
     tenant_id: str
     service_call_id: str

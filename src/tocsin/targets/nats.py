@@ -278,4 +278,6 @@ def _outcome(message: Msg) -> Outcome:
         return NoResponse("NATS_REFUSED", f"{answer.error.description} ({answer.error.err_code})")
     if answer.stream and answer.seq:
         return _STORED
-    return NoResponse("BAD_RESPONSE", "a subscriber of the subject has replied, and no stream has acknowledged the message")
+    return NoResponse(
+        "BAD_RESPONSE", "a subscriber of the subject has replied, and no stream has acknowledged the message"
+    )

@@ -149,8 +149,9 @@ async def _page_of_failures(service: TimerService, job: Job, cursor: str | None)
     """The newest ones first: those that fail meanwhile come before them, and are none of the job's."""
     scope = FailureFilter(None if job.namespace == EVERY else job.namespace)
     failures, end = await service.failures.members(scope, PAGE_ROWS, cursor)
-    wanted = (row for row in failures if _has_failed(job.filter, row))
-    return Page(await service.turns.each(_failed_row(service, job, row) for row in wanted), end)
+    # A piece of work each, also those that do not match.
+    rows = (_failed_row(service, job, row) if _has_failed(job.filter, row) else None for row in failures)
+    return Page([row for row in await service.turns.each(rows) if row is not None], end)
 
 
 def _failed_row(service: TimerService, job: Job, row: FailureRow) -> JobRow:

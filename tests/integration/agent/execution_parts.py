@@ -275,15 +275,12 @@ class SwitchedCredentials(NoCallCredentials):
 
     def __init__(self, *ready: str) -> None:
         self.ready = set(ready)
-        #: How often a request was to have one.
-        self.identified = 0
         self._ready: Callable[[], object] = lambda: None
 
     def obstacle(self, name: str, destination: str) -> str | None:
         return None if name in self.ready else "it has no token"
 
     def identify(self, name: str, destination: str) -> SentIdentity | str:
-        self.identified += 1
         return self.obstacle(name, destination) or SentIdentity(Identity(f"Bearer {name}"), (name,), lambda: None)
 
     def attach(self, ready: Callable[[], object]) -> None:

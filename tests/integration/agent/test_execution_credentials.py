@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
-from tests.integration.agent.execution_parts import (
-    Arrival,
-    Bench,
-    FakeDelivery,
-    Service,
-    SwitchedCredentials,
-    answer,
-    limited,
-)
+from tests.integration.agent.execution_parts import Bench, FakeDelivery, Service, SwitchedCredentials, limited
 from tests.integration.agent.test_execution_flows import ok, paths
 from tests.support.flow_gates import SlotsGate
 from tocsin.model.errors import StoreUnavailable
-from tocsin.service_calls.events import ExecutionNotSent
 from tocsin.service_calls.messages import ExecutionSucceeded
 
 HOUR_US = 3_600_000_000
@@ -106,7 +96,8 @@ async def test_a_credential_that_is_lost_while_the_database_is_away_keeps_no_slo
         bench.credentials.ready.clear()
         bench.log.open.set()
         await bench.changes.until(lambda: held.settled == "acked")
-        assert (len(bench.log.rows), bench.executor.in_flight, bench.gate.in_use["k"]) == (logged, 0, 0)
+        assert len(bench.log.rows) == bench.executor.in_flight == logged
+        assert bench.gate.in_use["k"] == 0
         (end,) = await bench.run(bench.order(f"{service.url}/other", flow_key="k"))
         assert isinstance(end, ExecutionSucceeded)
         bench.credentials.put("api")
@@ -114,63 +105,3 @@ async def test_a_credential_that_is_lost_while_the_database_is_away_keeps_no_slo
         assert paths(service) == ["/do/other", "/do/held"]
         await bench.changes.until(lambda: bench.executor.in_flight == 0)
         assert (bench.log.suspended, bench.gate.waiting, bench.gate.in_use["k"]) == ({}, {}, 0)
-
-
-async def logged_without_credential(bench: Bench, service: Service, **spec: Any) -> FakeDelivery:
-    """An order whose credential goes while the start of its execution is being logged."""
-    bench.log.open.clear()
-    held = bench.order(f"{service.url}/held", credential="api", **spec)
-    await bench.hand_over(held)
-    # The write is under way.
-    await asyncio.sleep(0)
-    bench.credentials.ready.clear()
-    bench.log.open.set()
-    await bench.changes.until(lambda: held.settled == "acked")
-    assert bench.log.rows.keys() == {bench.execution_id(held)}
-    return held
-
-
-async def test_a_logged_execution_whose_credential_has_gone_keeps_no_slot_and_does_not_poll() -> None:
-    bench = waiting("api")
-    bench.limits = limited(flow_round_interval_us=HOUR_US, executions_per_destination_max=1)
-    async with bench, Service(ok, bench.changes) as service:
-        held = await logged_without_credential(bench, service)
-        # All of them go to the same destination, one after another.
-        assert len(await bench.run(*(bench.order(f"{service.url}/{n}") for n in range(5)))) == 5
-        assert bench.executor.in_flight == 0
-        assert bench.executor.knows(bench.execution_id(held))
-        bench.credentials.put("api")
-        await bench.changes.until(lambda: bench.has_ended(bench.execution_id(held)))
-        assert paths(service)[-1] == "/do/held"
-        assert [event.code for event in bench.events if isinstance(event, ExecutionNotSent)] == ["CREDENTIAL_NOT_READY"]
-        assert bench.credentials.identified == 2
-
-
-async def test_a_logged_execution_takes_its_turn_at_a_busy_flow_when_its_credential_returns() -> None:
-    answers = asyncio.Semaphore(0)
-
-    async def slowly(_: Arrival) -> bytes:
-        await answers.acquire()
-        return answer()
-
-    async with waiting("api") as bench, Service(slowly, bench.changes) as service:
-        held = await logged_without_credential(bench, service, flow_key="k")
-        others = [bench.order(f"{service.url}/{n}", flow_key="k") for n in range(5)]
-        await bench.hand_over(*others)
-        await bench.changes.until(lambda: len(service.arrivals) == 1 and bench.gate.waiting == {"k": 4})
-        bench.credentials.put("api")
-        await bench.changes.until(lambda: bench.gate.waiting == {"k": 5})
-        for _ in range(6):
-            answers.release()
-        await bench.changes.until(lambda: all(bench.has_ended(bench.execution_id(each)) for each in (held, *others)))
-        assert paths(service).index("/do/held") <= 2
-        assert (service.under_way_max, bench.gate.waiting, bench.gate.in_use["k"]) == (1, {}, 0)
-
-
-async def test_a_logged_execution_that_waits_for_its_credential_is_interrupted_by_the_end_of_the_process() -> None:
-    async with waiting("api") as bench, Service(ok, bench.changes) as service:
-        await logged_without_credential(bench, service, flow_key="k")
-        assert await bench.executor.drain(HOUR_US)
-        async with Bench(log=bench.log, gate=bench.gate) as successor:
-            assert await successor.executor.recover() == 1
-        assert service.arrivals == []

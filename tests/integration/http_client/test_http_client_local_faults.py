@@ -219,7 +219,8 @@ async def _outcomes_of_a_stalled_process(receive: Any, timeout_s: float) -> list
             await asyncio.sleep(timeout_s + 0.2)
             os.kill(process.pid, signal.SIGCONT)
             printed, _ = await asyncio.to_thread(process.communicate, None, PATIENCE_S)
-        except TimeoutError:
+        except (TimeoutError, ChildProcessError):
+            # Or it had ended already when it was to be stopped.
             return []
         finally:
             process.kill()

@@ -95,7 +95,7 @@ async def test_a_full_disk_refuses_writes_and_recovers(small_disk: Path) -> None
         api = Api(server)
         await api.create("before", receiver.url, delay="3s")
         # After the lease would have ended, which the server can't renew in writing.
-        await api.create("long after", receiver.url, delay="10s")
+        await api.create("long after", receiver.url, delay="16s")
         acknowledged, refusal = 0, None
         for i in range(400):
             status, answer = await api(

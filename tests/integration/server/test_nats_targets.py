@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hmac
+import itertools
 import json
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from uuid import uuid4
 
 import nats as nats_py
 import pytest
+from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 
 from tests.integration.server.conftest import serving
@@ -149,6 +151,28 @@ async def test_what_no_stream_stores_is_tried_again_until_one_does(
         await streams.add(prefix)
         await api.settled("a", "completed")
         assert await streams.count(prefix) == 1
+
+
+async def test_a_reply_of_a_subscriber_acknowledges_nothing(
+    tmp_path: Path, shared_nats: NatsServer, streams: Streams, prefix: str
+) -> None:
+    client = await nats_py.connect(shared_nats.url)
+    replies = itertools.cycle([b"{}", b'{"ok": true}', b'{"x":' * 5_000])
+
+    async def reply(message: Msg) -> None:
+        await message.respond(next(replies))
+
+    subscription = await client.subscribe(prefix, cb=reply)
+    async with serving(tmp_path, "--no-agent", env=_env(shared_nats.url, f"default={prefix}")) as server:
+        api = Api(server)
+        await api.create("a", f"nats://{prefix}", retryPolicy=SOON)
+        tried = await api.attempted("a", 4)
+        assert (tried["status"], "BAD_RESPONSE" in tried["lastError"]) == ("pending", True), tried
+        await subscription.unsubscribe()
+        await streams.add(prefix)
+        await api.settled("a", "completed")
+        assert await streams.count(prefix) == 1
+    await client.close()
 
 
 async def test_timers_wait_while_the_nats_server_is_away_and_none_is_stored_twice(

@@ -33,8 +33,7 @@ class Executor:
 
     An order with a flow key or a credential takes a slot of its destination only when its flow lets it begin and the
     credential can be sent. Until then it waits in the flow queue, which has a table of its own; its messages are
-    acknowledged. If the credential goes between the start that was logged and the request, the order leaves its slot and
-    waits there again.
+    acknowledged.
 
     Starts and ends are logged in batches, with their events in the same transaction. A request does not need a task of
     its own. All methods must be called on one event loop's thread.
@@ -68,8 +67,7 @@ class Executor:
 
     @property
     def in_flight(self) -> int:
-        """Executions from before their start is logged until their end is logged, but for those that wait for their
-        credential again."""
+        """Executions from before their start is logged until their end is logged."""
         return self._slots.in_flight
 
     @property
@@ -154,10 +152,7 @@ class Executor:
     def _admit(self) -> None:
         if not self._draining:
             for order in self._slots.admit(self._flows.lets_begin):
-                if order.logged:
-                    self._request(order)
-                else:
-                    self._beginnings.add(order)
+                self._beginnings.add(order)
 
     def _freed(self, order: Order) -> None:
         """A slot that the order had is free."""
@@ -183,7 +178,7 @@ class Executor:
         return not self._draining and self._slots.has_room(order.destination)
 
     def begin(self, order: Order) -> bool:
-        """Begins an order whose flow has its turn, and which there is a slot for, or goes on with it; whether it did."""
+        """Begins an order whose flow has its turn, and which there is a slot for; whether it began."""
         self._slots.add(order)
         self._admit()
         return order.hold is not None
@@ -238,15 +233,11 @@ class Executor:
                 self._drop(order)
                 continue
             order.start, order.uncertain = None, False
-            self._wait(order)
-
-    def _wait(self, order: Order) -> None:
-        """Has an order wait that has a slot."""
-        self._flows.ended(order)
-        self._slots.answered(order)
-        self._slot_released()
-        self._flows.add(order)
-        self._freed(order)
+            self._flows.ended(order)
+            self._slots.answered(order)
+            self._slots.released()
+            self._flows.add(order)
+            self._freed(order)
 
     def _started(self, order: Order, now_us: int) -> tuple[ExecutionStart, Envelope]:
         if order.start is None:
@@ -287,9 +278,6 @@ class Executor:
 
     def _release(self, order: Order) -> None:
         del self._orders[order.execution_id]
-        self._slot_released()
-
-    def _slot_released(self) -> None:
         self._slots.released()
         if self._slots.in_flight == 0 and self._draining:
             self._idle.set()
@@ -320,10 +308,14 @@ class Executor:
             if order.credential is not None:
                 found = self._credentials.identify(order.credential, order.destination)
                 if isinstance(found, str):
-                    # It could be sent when the order began, a moment ago.
-                    lacking = f"credential {order.credential}: {found}"
-                    self._context.observe(ExecutionNotSent(*order.about, "CREDENTIAL_NOT_READY", lacking))
-                    self._wait(order)
+                    # It could be sent when the order began, a moment ago. Until it can be again, others of the flow may
+                    # begin.
+                    self._flows.ended(order)
+                    lacking = NotSent("CREDENTIAL_NOT_READY", f"credential {order.credential}: {found}")
+                    self._answered(order, Result(lacking, None, 0))
+                    return
+                if not self._flows.lets_go_on(order):
+                    self._answered(order, Result(NotSent("FLOW_CLOSED", "others of its flow go first"), None, 0))
                     return
                 request = identified(order, request, found)
             self._requester.send(request, partial(self._answered, order))

@@ -37,8 +37,7 @@ class Orders(Protocol):
         """Whether there is a slot for it."""
 
     def begin(self, order: Order) -> bool:
-        """Begins an order whose flow has its turn, and which there is a slot for, or goes on with one that is logged; whether
-        it did."""
+        """Begins the execution of an order whose flow has its turn, and which there is a slot for; whether it began."""
 
 
 class _Key:
@@ -62,9 +61,6 @@ class FlowQueue:
     The key of an order is that of the place where it waits (`Order.turn`).
     Of each key at most 32 orders are in memory, and of all `suspended_orders_max`. `flow_keys_max` keys are known at a time;
     those beyond are found by a round through the table, every `flow_round_interval`.
-
-    What is logged already and waits for its credential again is in no table: it stays in memory, and goes first. These are at
-    most those that had a slot when the credential went.
     """
 
     def __init__(self, store: SuspendedOrders, gate: FlowGate, context: AgentContext) -> None:
@@ -74,8 +70,6 @@ class FlowQueue:
         self._limits = context.limits
         self._orders: Orders | None = None
         self._keys: dict[str, _Key] = {}
-        # Orders that are logged, by key.
-        self._logged: dict[str, deque[Order]] = {}
         # Orders that left a key's queue, and whose rows are still in the table.
         self._on_their_way: Counter[str] = Counter()
         # Keys with orders in memory, those that were read longest ago first, and how many orders these are.
@@ -148,6 +142,14 @@ class FlowQueue:
             return False
         return True
 
+    def lets_go_on(self, order: Order) -> bool:
+        """Whether an order that has begun has what it needs of its flow, or gets it again after `ended`. If not, it has to
+        ask again: it is in no queue, so those that wait go first."""
+        key = order.turn
+        if key is not None and order.hold is None:
+            order.hold = self._gate.begin(key)
+        return key is None or order.hold is not None
+
     def freed(self, destination: str) -> None:
         """A slot of the destination is free: keys whose orders wait for one are served. So are those of another destination,
         in turn, whose orders may have waited for a slot of the total."""
@@ -190,10 +192,6 @@ class FlowQueue:
 
     def add(self, order: Order) -> None:
         """Has the order wait for its flow: the last of its key or, if it comes back from its destination, the first."""
-        if order.logged:
-            self._logged.setdefault(_key_of(order), deque()).append(order)
-            self._count(_key_of(order))
-            return
         if not order.suspended:
             self._suspensions.add(order)
             return
@@ -205,12 +203,7 @@ class FlowQueue:
         known.loaded.appendleft(order)
         self._keep(order)
         known.count += 1
-        self._count(_key_of(order))
-
-    def _count(self, key: str) -> None:
-        """Has the gate know how many wait."""
-        known = self._keys.get(key)
-        self._gate.wait(key, len(self._logged.get(key, ())) + (known.count if known is not None else 0))
+        self._gate.wait(_key_of(order), known.count)
 
     def _known(self, key: str) -> _Key | None:
         """The key; None if there is no room for another one."""
@@ -267,7 +260,7 @@ class FlowQueue:
             self._forget(order)
         # Without it, the first read finds out whether there is any.
         known.count += 1 if added or not known.count else 0
-        self._count(key)
+        self._gate.wait(key, known.count)
 
     def _not_suspended(self, order: Order, error: Exception) -> None:
         """The bus delivers the order again, by its own rules."""
@@ -279,12 +272,8 @@ class FlowQueue:
 
     def _serve(self, key: str) -> bool:
         """Begins the first order of the key, which has its turn; whether it began."""
-        if self._closing:
-            return False
-        if key in self._logged:
-            return self._go_on(key)
         known = self._keys.get(key)
-        if known is None:
+        if known is None or self._closing:
             return False
         if not known.loaded:
             self._load(key)
@@ -304,21 +293,6 @@ class FlowQueue:
         self._settle(key, known)
         return began
 
-    def _go_on(self, key: str) -> bool:
-        """Goes on with the first order of the key that is logged."""
-        assert self._orders is not None
-        orders = self._logged[key]
-        order = orders[0]
-        if not self._orders.has_room(order):
-            self._without_slot.setdefault(order.destination, {})[key] = None
-            return False
-        orders.popleft()
-        if not orders:
-            del self._logged[key]
-        goes_on = self._orders.begin(order)
-        self._count(key)
-        return goes_on
-
     def _remove_loaded(self, key: str, known: _Key, order: Order) -> None:
         known.loaded.remove(order)
         self._loaded -= 1
@@ -329,7 +303,7 @@ class FlowQueue:
         known.count = max(known.count, len(known.loaded) + known.more)
         if not known.count:
             del self._keys[key]
-        self._count(key)
+        self._gate.wait(key, known.count)
 
     # ------------------------------------------------------------------ reading
 
@@ -442,10 +416,10 @@ class FlowQueue:
             oldest = next(iter(self._keys))
             self._unload(oldest)
             del self._keys[oldest]
-            self._count(oldest)
+            self._gate.wait(oldest, 0)
         known = self._keys[key] = _Key()
         known.count, known.more = count, True
-        self._count(key)
+        self._gate.wait(key, count)
 
 
 def _key_of(order: Order) -> str:

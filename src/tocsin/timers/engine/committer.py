@@ -30,8 +30,6 @@ from tocsin.timers.engine.runs import Fetched
 #: Results of callbacks in one commit: at most this many before commit times are known, and never limited to fewer than the
 #: minimum, so that they share a commit's fixed cost.
 _FINISHED_FIRST, _FINISHED_MIN = 400, 100
-#: Shards of which the states that a batch needs are read at once: clients wait for all of them.
-_FETCHES_MAX = 4
 #: Pause between two checks of clients' deadlines while a commit is under way, as a share of `write_timeout`.
 _DEADLINE_CHECK_SHARE = 0.1
 #: Operations after it are not clients' changes of timers.
@@ -244,7 +242,7 @@ class CommitLane:
             fetched[number] = {uuid: found.get(uuid) for uuid in uuids}
 
         incomplete = [number for number, uuids in enumerate(wanted) if uuids]
-        await in_parallel(fetch, incomplete, asyncio.Semaphore(_FETCHES_MAX))
+        await in_parallel(fetch, incomplete, context.fetching)
         return fetched
 
     def _assembly(self, window: Window, fetched: Fetched | None = None) -> Assembly:

@@ -59,6 +59,9 @@ _NO_CREDENTIALS: Mapping[str, Credential] = MappingProxyType({})
 #: Claims, loads, sweeps and releases at once on a node. More than a store has connections for would queue there, and delay
 #: heartbeats.
 SHARD_CALLS_MAX = 8
+#: Reads at once of the states that commits need, of all lanes: clients wait for them, and heartbeats use the same connections
+#: of a store.
+FETCHES_MAX = 2
 
 
 @dataclass(slots=True)
@@ -131,6 +134,8 @@ class Context:
     outgrown: dict[tuple[int, bytes], None] = field(default_factory=dict)
     # The last refusal for want of space: why, and its boot time. None once a batch was committed.
     _full: tuple[str, int] | None = None
+    #: The turns of reads of states that commits need.
+    fetching: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(FETCHES_MAX))
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SHARD_CALLS_MAX))
     #: Boot time at which the latest successful read of the namespaces began: all of them are known at least as of then.
     #: None: never read.
