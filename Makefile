@@ -416,8 +416,8 @@ docs: $(VENV)/.dev ## generate the reference pages, the generated parts of the S
 	@$(BIN)/python -m sdks.generate
 	@$(BIN)/python scripts/dashboards.py
 
-screenshots: $(VENV)/.dev web ## take the pictures of the docs again, into docs/images
-	@$(BIN)/python -m tests.e2e.pictures docs/images $(ARGS)
+screenshots: $(VENV)/.dev web ## take a picture of each page: those that the docs show into docs/images, the others into build/screenshots
+	@$(BIN)/python -m tests.e2e.pictures
 
 lock: $(VENV)/.dev ## pin the dependencies again, with hashes
 	@$(BIN)/uv pip compile pyproject.toml --extra all --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/main.txt $(ARGS)
