@@ -99,6 +99,7 @@ class DevClock:
         """Halts at each instant up to the target at which something is due. Returns their number."""
         steps = 0
         done_us = await self._at_rest(steps)
+        self._rest.acted_us = done_us
         while (due_us := await self._next_due_us(done_us)) is not None and due_us <= target_us:
             if steps == self._steps_max:
                 raise self._halted(steps, f"more is due before {format_instant(target_us)}; advance again to go on")

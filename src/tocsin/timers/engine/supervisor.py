@@ -8,9 +8,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from tocsin.model.errors import StoreError
+from tocsin.model.errors import RecordUndecodable, StoreError
+from tocsin.model.timer import Timer, decode_record
 from tocsin.ports.observer import HeartbeatFailed
-from tocsin.ports.store import KEY_MAX, FireKey
+from tocsin.ports.store import KEY_MAX, FireKey, StoredRow
 from tocsin.tasks import end_tasks, spawn
 from tocsin.timers.engine.attempt import HandedOverResults
 from tocsin.timers.engine.context import Context
@@ -28,6 +29,7 @@ from tocsin.timers.engine.retention import forget_dead, purge
 from tocsin.timers.engine.schedule_looks import ScheduleLooks
 from tocsin.timers.engine.shard import POLL_INTERVAL_S, Shard
 from tocsin.timers.engine.tenures import Tenures
+from tocsin.timers.engine.watching import needed_at_us
 
 
 class Supervisor:
@@ -243,6 +245,8 @@ async def _every(interval_us: int, work: Callable[[], Coroutine[Any, Any, None]]
 
 
 _UUID_MAX = b"\xff" * 16
+#: Rows that are read at once behind looks that are not needed.
+_PAGE = 100
 
 
 class EngineRest:
@@ -252,6 +256,9 @@ class EngineRest:
     def __init__(self, context: Context, supervisor: Supervisor) -> None:
         self._context = context
         self._supervisor = supervisor
+        #: When something happened last that is no look at a schedule. Set it before the first move.
+        self.acted_us = 0
+        self._next_us: int | None = None
 
     def busy(self, now_us: int) -> str:
         """What is still to be done of all that is due by this instant; empty if every attempt was made, and its result is
@@ -294,26 +301,45 @@ class EngineRest:
 
     async def next_due_us(self, after_us: int) -> int | None:
         """The instant of the next timer after this instant, or at which the limits of a flow let something of what waits
-        begin; None if nothing waits. Other suspended timers wait for something else. Call it at rest. Raises the store's
-        errors."""
+        begin; None if nothing waits. Other suspended timers wait for something else, and a monitor's looks at a schedule to
+        which nothing has happened find nothing. Call it at rest. Raises the store's errors."""
+        if self._next_us is not None and self._next_us <= after_us:
+            self.acted_us = after_us
         after: FireKey = (after_us, _UUID_MAX)
         retries = (shard.order.next_retry_us() for shard in self._supervisor.shards.values())
         firsts = await asyncio.gather(*(self._first(shard_id, after) for shard_id in self._supervisor.shards))
         opens_in_us = self._flow_opens_in_us()
         opens_us = None if opens_in_us is None else self._context.clock.now_us() + opens_in_us
-        return min((each for each in (*firsts, *retries, opens_us) if each is not None), default=None)
+        self._next_us = _earliest(*(first for first, _ in firsts), *retries, opens_us)
+        return _earliest(self._next_us, *(look_us for _, look_us in firsts))
 
-    async def _first(self, shard_id: int, after: FireKey) -> int | None:
-        context = self._context
+    async def _first(self, shard_id: int, after: FireKey) -> tuple[int | None, int | None]:
+        """When the shard's next timer is due, and before it a look that is needed."""
+        context, look_us, limit = self._context, None, 1
         while after < KEY_MAX:
-            page = await context.in_turn(context.store.load(shard_id, after, KEY_MAX, 1))
-            if page.rows:
-                return page.rows[0].key[0]
-            after = page.complete_to
-        return None
+            page = await context.in_turn(context.store.load(shard_id, after, KEY_MAX, limit))
+            for row in page.rows:
+                if (timer := _watching(row)) is None:
+                    return row.key[0], look_us
+                look_us = _earliest(look_us, needed_at_us(timer, row.key[0], self.acted_us))
+            after, limit = page.complete_to, _PAGE
+        return None, look_us
 
     def clock_moved(self, by_us: int) -> None:
         """The clock was set forward: what is due now fires."""
         self._supervisor.dispatcher.clock_moved(by_us)
         for shard in list(self._supervisor.dispatcher.shards.values()):
             shard.changed()
+
+
+def _watching(row: StoredRow) -> Timer | None:
+    """The timer of a monitor that watches a schedule; None for any other row."""
+    try:
+        timer = decode_record(row.record)
+    except RecordUndecodable:
+        return None
+    return None if timer.monitor is None or timer.monitor.definition.schedule is None else timer
+
+
+def _earliest(*instants: int | None) -> int | None:
+    return min((each for each in instants if each is not None), default=None)

@@ -142,6 +142,21 @@ def _next_look(definition: MonitorDefinition, state: MonitorState, found: _Open 
     return at
 
 
+def needed_at_us(timer: Timer, at_us: int, acted_us: int) -> int | None:
+    """The first instant at which a look finds something new, of a monitor whose next look is at `at_us`, if nothing happens
+    until then but looks, and nothing has happened since `acted_us`; None if there is none."""
+    definition, state = monitor_of(timer)
+    if timer.updated_at <= acted_us:
+        return at_us
+    if state.deadline is None:
+        return None
+    if state.status is not MonitorStatus.LATE:
+        return max(at_us, state.deadline + _SETTLED_US)
+    if definition.repeat_us is None or state.watched is None:
+        return None
+    return max(at_us, state.watched.notified_at + definition.repeat_us)
+
+
 def _firing(seen: Seen) -> Timer | None:
     """The schedule's row, if an occurrence is expected of it."""
     timer = seen.schedule
