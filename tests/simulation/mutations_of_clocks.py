@@ -46,6 +46,12 @@ MUTATIONS = [
         caught_by=_LIMITS + "test_timers_leave_at_the_rate_of_their_flow",
     ),
     mutation(
+        "the clock halts at looks that find nothing",
+        0,
+        rewrite("tocsin.timers.engine.watching:needed_at_us", to="return at_us"),
+        caught_by=_MOVES + "test_a_monitor_of_a_nightly_schedule_adds_a_few_steps_a_night_and_reports_in_time",
+    ),
+    mutation(
         "a heartbeat may be under way during a move",
         12,
         rewrite("tocsin.timers.engine.lease:NodeLease.move_clock", to="move()"),

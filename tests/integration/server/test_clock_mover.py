@@ -94,6 +94,42 @@ async def test_retries_of_hours_and_other_timers_come_in_their_order(tmp_path: P
     assert all(3.5 * HOUR_US < after - before < 4.1 * HOUR_US for before, after in pairwise(fired))
 
 
+async def test_a_monitor_of_a_nightly_schedule_adds_a_few_steps_a_night_and_reports_in_time(tmp_path: Path) -> None:
+    reported: list[tuple[str, int]] = []
+    nights = 0
+
+    def answer(body: dict[str, Any], headers: dict[str, str]) -> tuple[int, bytes]:
+        nonlocal nights
+        if "type" in body:
+            reported.append((body["type"], parse_instant(body["timestamp"])))
+            return 200, b""
+        nights += 1
+        # The second night fails, the fourth takes two hours.
+        return 503 if nights in (2, 3, 5) else 200, b""
+
+    noon_us = parse_instant("2099-05-04T12:00:00Z")
+    policy = {"maxAttempts": 2, "initialInterval": "2h", "backoffMultiplier": 1}
+    async with serving(tmp_path) as (server, dev), Receiver(answer) as receiver:
+        await dev.advance(AdvanceMode.JUMP, to_us=noon_us)
+        async with httpx.AsyncClient(base_url=server.url) as client:
+            for path, body in (
+                ("schedules/create", {"callbackUrl": receiver.url, "cron": "0 0 * * *", "retryPolicy": policy}),
+                ("monitors/put", {"schedule": "nightly", "grace": "1h", "onLate": {"url": receiver.url}}),
+            ):
+                fields = {"namespace": "default", "id": "nightly", **body}
+                response = await client.post(f"/api/v1/{path}", json=fields)
+                assert response.status_code == 200, response.text
+        _, steps = await dev.advance(AdvanceMode.STEP, to_us=noon_us + 60 * US_PER_DAY)
+    assert nights == 62
+    assert steps < 10 * 60
+    nights_us = [noon_us + HOUR_US * (12 + 24 * night) for night in range(60)]
+    late, failed, again = (at - night for (_, at), night in zip(reported, (nights_us[1], nights_us[1], nights_us[3])))
+    assert [kind for kind, _ in reported] == ["monitor.late", "monitor.failed", "monitor.late"]
+    assert HOUR_US < late < HOUR_US + HOUR_US // 60
+    assert 1.7 * HOUR_US < failed < 4.1 * HOUR_US
+    assert HOUR_US < again < HOUR_US + HOUR_US // 60
+
+
 async def test_refused_advances_state_the_reason(tmp_path: Path) -> None:
     async with serving(tmp_path) as (server, _), httpx.AsyncClient(base_url=server.url) as client:
 
