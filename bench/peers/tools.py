@@ -22,7 +22,7 @@ from bench.peers.install import PeerUnavailable, bullmq, environment, python_of
 
 _ROOT = Path(__file__).parents[2]
 _END_S = 30.0
-#: How long a client may take for what it was told to create.
+#: How long a client may take for what it is to create.
 _ANSWER_S = 600.0
 
 

@@ -123,7 +123,9 @@ async def test_a_monitor_of_a_nightly_schedule_adds_a_few_steps_a_night_and_repo
     assert nights == 62
     assert steps < 10 * 60
     nights_us = [noon_us + HOUR_US * (12 + 24 * night) for night in range(60)]
-    late, failed, again = (at - night for (_, at), night in zip(reported, (nights_us[1], nights_us[1], nights_us[3])))
+    late, failed, again = (
+        at - night for (_, at), night in zip(reported, (nights_us[1], nights_us[1], nights_us[3]), strict=True)
+    )
     assert [kind for kind, _ in reported] == ["monitor.late", "monitor.failed", "monitor.late"]
     assert HOUR_US < late < HOUR_US + HOUR_US // 60
     assert 1.7 * HOUR_US < failed < 4.1 * HOUR_US
