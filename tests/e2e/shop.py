@@ -78,7 +78,7 @@ async def stock(api: Api, url: str) -> None:
         ("basket-{}-abandoned", ["baskets"], {"basket": "b-81", "items": [{"sku": "bell-3", "count": 2}]}),
         ("trial-{}-ends", ["accounts", "mail"], {"account": "a-17"}),
     )
-    timers = [
+    timers: list[dict[str, Any]] = [
         {
             "id": kinds[number % 3][0].format(1_000 + 7 * number), "callbackUrl": f"{url}/hook",
             "delay": f"{150 + number * number * 11}s", "tags": kinds[number % 3][1], "payload": kinds[number % 3][2],
@@ -94,7 +94,6 @@ async def stock(api: Api, url: str) -> None:
         for number in range((BUSY_S + 60) * FIRES_PER_SECOND)
     ]  # fmt: skip
     # What the flow's rule lets through one by one, what fails for good, and what a job changes.
-    more: dict[str, Any]
     for count, name, path, more in (
         (200, "report-{}", "reports", {"delay": "0s", "flowKey": "vendor"}),
         (5, "charge-{}", "psp/charge", {"delay": "0s", "retryPolicy": {"maxAttempts": 1}}),
