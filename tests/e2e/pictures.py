@@ -103,7 +103,9 @@ async def sign_in(shown: Window, server: ServerProcess) -> None:
         )
         assert code == 0, err
         keys.append(out.strip())
-    # The server reads new keys every two seconds; until then there is nothing to sign in to.
+    # The server reads its keys every two seconds.
+    while (await Api(server)("namespaces/list"))[0] != 401:  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
     await shown.go("/login?to=/keys")
     await expect(shown.page.get_by_label("API key")).to_be_visible()
     await shown.page.get_by_label("API key").fill(keys[0])

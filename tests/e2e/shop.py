@@ -78,7 +78,7 @@ async def stock(api: Api, url: str) -> None:
         ("basket-{}-abandoned", ["baskets"], {"basket": "b-81", "items": [{"sku": "bell-3", "count": 2}]}),
         ("trial-{}-ends", ["accounts", "mail"], {"account": "a-17"}),
     )
-    timers = [
+    timers: list[dict[str, Any]] = [
         {
             "id": kinds[number % 3][0].format(1_000 + 7 * number), "callbackUrl": f"{url}/hook",
             "delay": f"{150 + number * number * 11}s", "tags": kinds[number % 3][1], "payload": kinds[number % 3][2],
@@ -93,10 +93,9 @@ async def stock(api: Api, url: str) -> None:
         }
         for number in range((BUSY_S + 60) * FIRES_PER_SECOND)
     ]  # fmt: skip
-    # What the flow's rule lets through one by one, what fails for good, and what a job changes.
-    more: dict[str, Any]
+    # What the flow's rule lets through one by one, what fails without a retry, and what a job changes.
     for count, name, path, more in (
-        (200, "report-{}", "reports", {"delay": "0s", "flowKey": "vendor"}),
+        (90, "report-{}", "reports", {"delay": "0s", "flowKey": "vendor"}),
         (5, "charge-{}", "psp/charge", {"delay": "0s", "retryPolicy": {"maxAttempts": 1}}),
         (400, "newsletter-{}", "mails", {"delay": "3d", "tags": ["newsletter"]}),
         (3, "parcel-{}", "parcels", {"delay": "0s", "callbackUrl": "https://carrier.example/parcels"}),
@@ -141,13 +140,13 @@ async def _repeat(api: Api, url: str) -> None:
         ("scale-reader", {"every": "10s", "grace": "5s", "description": "The scale at the packing table"}),
     ):
         await _send(api, "monitors/put", namespace="default", id=name, **rule)
-    for name, event, code, said in (
+    for name, event, code, output in (
         ("nightly-backup", "success", 0, "12 databases, 81 GB"),
         ("ledger-close", "fail", 3, "the disk is full"),
         ("scale-reader", "success", 0, ""),
     ):
         await _send(api, "monitors/ping", namespace="default", id=name, event="start")
-        await _send(api, "monitors/ping", namespace="default", id=name, event=event, exitCode=code, body=said)
+        await _send(api, "monitors/ping", namespace="default", id=name, event=event, exitCode=code, body=output)
 
 
 async def work(api: Api) -> None:
