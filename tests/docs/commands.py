@@ -25,9 +25,9 @@ own = "/proc/%d/fd/" % os.getpid()
 request = marshal.dumps(([each.replace("/dev/fd/", own) for each in sys.argv[1:]], dict(os.environ), os.getcwd()))
 ran.sendmsg([request], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
 pid = int(ran.recv(100) or 0)
+# Also where they are ignored, as SIGINT is below a shell's background process: a server has handlers of its own.
 for number in (_signal.SIGINT, _signal.SIGTERM):
-    if _signal.getsignal(number) != _signal.SIG_IGN:
-        _signal.signal(number, lambda received, _: os.kill(pid, received))
+    _signal.signal(number, lambda received, _: os.kill(pid, received))
 code = int(ran.recv(100) or 1)
 os._exit(code if code >= 0 else 128 - code)
 """
