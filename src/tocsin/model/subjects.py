@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 
 from tocsin.model.namespace import NAME
 
@@ -40,8 +39,6 @@ class SubjectTargets:
 
     def __init__(self, entries: Iterable[str] = ()) -> None:
         self._subjects: dict[str, list[str]] = {}
-        # Timers name few subjects, and each attempt asks.
-        self._judged = lru_cache(maxsize=1_024)(self._judge)
         for entry in entries:
             namespace, subject = parse_target(entry)
             self._subjects.setdefault(namespace, []).append(subject)
@@ -49,9 +46,6 @@ class SubjectTargets:
     def refusal(self, url: str, namespace: str) -> str | None:
         """Why the namespace's timers are not published to the URL's subject, phrased to follow the field's name; None if
         they are. Without a `namespace`, only the form is judged."""
-        return self._judged(url, namespace)
-
-    def _judge(self, url: str, namespace: str) -> str | None:
         subject = subject_of(url)
         if not _is_subject(subject):
             return (
