@@ -136,7 +136,8 @@ class CassandraOptions:
     durable: bool = setting(
         True,
         "Refuse a Cassandra cluster that can lose acknowledged timers: nodes whose `commitlog_sync` is `periodic`, or "
-        "a keyspace with `durable_writes = false`. If off, the replicas of a timer must not end at once.",
+        "a keyspace with `durable_writes = false`. If off, the replicas of a timer must not end at once. Of ScyllaDB, "
+        "which syncs conditional writes always, only the keyspace is checked.",
     )
 
     #: How long a row of the history is kept at least, so that a retention that has already ended when the row is written does

@@ -16,6 +16,7 @@ from tests.support.cassandra import CassandraServer
 from tests.support.completions import Noted
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port
+from tests.support.scylla import scylla
 from tocsin.administration import put_namespace
 from tocsin.model.errors import (
     ConfigError,
@@ -110,6 +111,14 @@ async def test_a_missing_server_is_unavailable() -> None:
 async def test_an_old_server_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "OLDEST", (99, 1))
     assert "Tocsin requires 99.1 or newer" in str(await _refused(url))
+
+
+async def test_a_keyspace_of_scylladb_with_tablets_is_refused_with_the_mend(shared_cassandra: CassandraServer) -> None:
+    with scylla(shared_cassandra.port) as proxy:
+        url = shared_cassandra.new_url()
+        refused = await _refused(url.replace(f":{shared_cassandra.port}/", f":{proxy.port}/"))
+    assert isinstance(refused, ConfigError)
+    assert "create it WITH tablets = {'enabled': false}" in str(refused)
 
 
 async def test_an_unknown_datacenter_is_refused_with_those_there_are(url: str) -> None:

@@ -57,9 +57,13 @@ async def prepare(client: CassandraClient, total_shards: int | None, *, create: 
     SchemaTooNew for a newer layout.
     """
     try:
-        await _check_version(client)
-        if client.options.durable:
-            await _check_commitlog(client)
+        is_scylla = await _is_scylla(client)
+        # ScyllaDB names an old release of Cassandra as its own, and syncs conditional writes in every mode of its commit log:
+        # Tocsin's are all conditional.
+        if not is_scylla:
+            _check_version(client)
+            if client.options.durable:
+                await _check_commitlog(client)
         if not await _exists(client):
             if not create:
                 raise StoreUnavailable(f"{client.place} does not exist; `tocsin migrate` creates it")
@@ -72,14 +76,19 @@ async def prepare(client: CassandraClient, total_shards: int | None, *, create: 
     except StoreError as error:
         if "permissions" in str(error):
             raise ConfigError(f"store: {error}") from error
+        if "LWT is not yet supported with tablets" in str(error):
+            raise ConfigError(
+                f"store: {client.place}: in this release ScyllaDB has no conditional writes for a keyspace with tablets; "
+                f"DROP KEYSPACE {client.address.keyspace}, and create it WITH tablets = {{'enabled': false}}"
+            ) from error
         raise
 
 
-async def _check_version(client: CassandraClient) -> None:
+def _check_version(client: CassandraClient) -> None:
     for host in client.hosts():
         version = str(host.release_version or "")
         numbers = tuple(int(each) for each in re.findall(r"\d+", version)[:2])
-        if numbers and numbers < OLDEST and not await _is_scylla(client):
+        if numbers and numbers < OLDEST:
             raise ConfigError(
                 f"store: {client.place}: node {host.address} runs Cassandra {version}; Tocsin requires "
                 f"{'.'.join(map(str, OLDEST))} or newer"
@@ -87,7 +96,7 @@ async def _check_version(client: CassandraClient) -> None:
 
 
 async def _is_scylla(client: CassandraClient) -> bool:
-    """Whether the server is ScyllaDB, which names an old release of Cassandra as its own."""
+    """Whether the server is ScyllaDB."""
     return bool(
         await client.plain(
             "SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'system' AND table_name = 'scylla_local'"
