@@ -10,6 +10,7 @@ from functools import partial
 import msgspec
 
 from tests.support.completions import Noted
+from tocsin.cluster import wire
 from tocsin.cluster.channel import PeerUnreachable, ThisNode
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.link import PeerLink
@@ -185,7 +186,7 @@ class Pair:
 
     async def meet(self) -> None:
         """Connects the nodes; both have just received a message."""
-        self.link.announce_ownership()
+        self.link.notify(wire.OwnershipChanged())
         if self.session is not None:
             self.session._timer.cancel()  # type: ignore[union-attr]
             self.session._tick()

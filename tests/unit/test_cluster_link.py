@@ -10,6 +10,7 @@ from msgspec import structs
 from tests.support.completions import Noted, complete
 from tests.support.peers import SECOND, TIMER, Pair
 
+from tocsin.cluster import wire
 from tocsin.cluster.wire import decode_reply, decode_request
 from tocsin.model.errors import Overloaded, RequestExpired, ShardMoved, ShardUnavailable, TimerNotFound
 from tocsin.ports.forward import FlowCounts, RowPlace, Whereabouts, Written
@@ -111,7 +112,7 @@ async def test_an_old_unread_write_is_refused(pairs: Callable[..., Pair]) -> Non
 
 async def test_a_write_is_accepted_once_and_only_in_the_epoch_that_it_names(pair: Pair) -> None:
     await pair.meet()
-    asking = asyncio.create_task(pair.link.ask())
+    asking = asyncio.create_task(pair.link.ask(wire.PeerReport, wire.ReportRequest))
     await asyncio.sleep(0)
     pair.send("a")
     await pair.turn(to_owner=False)
@@ -198,20 +199,22 @@ async def test_a_write_waiting_for_its_namespace_is_void_with_its_connection(pai
 
 
 async def test_the_owner_reports_where_timers_are(pair: Pair) -> None:
-    asked = asyncio.ensure_future(pair.link.locate([(1, b"u" * 16), (2, b"v" * 16)]))
+    timers = [(1, b"u" * 16), (2, b"v" * 16)]
+    asked = asyncio.ensure_future(pair.link.ask(wire.TimersLocated, lambda number: wire.LocateTimers(number, timers)))
     await pair.turn()
-    assert await asked == [Whereabouts(RowPlace.WINDOW), None]
+    assert (await asked).whereabouts == [Whereabouts(RowPlace.WINDOW), None]
 
 
 async def test_a_node_reports_what_it_has_of_flows(pair: Pair) -> None:
-    asked = [asyncio.ensure_future(pair.link.count_flows(name)) for name in ("default", "other")]
+    questions = (partial(wire.CountFlows, namespace=name) for name in ("default", "other"))
+    asked = [asyncio.ensure_future(pair.link.ask(wire.FlowsCounted, question)) for question in questions]
     await pair.turn()
-    assert [await each for each in asked] == [{"customer:": FlowCounts(1, 2)}, {}]
+    assert [(await each).counts for each in asked] == [{"customer:": FlowCounts(1, 2)}, {}]
 
 
 async def test_a_node_confirms_once_it_has_read_the_namespaces(pair: Pair) -> None:
     pair.owned.reads.clear()
-    asked = asyncio.ensure_future(pair.link.refresh())
+    asked = asyncio.ensure_future(pair.link.ask(wire.NamespacesRefreshed, wire.RefreshNamespaces))
     await pair.turn()
     assert not asked.done()
     pair.owned.reads.set()

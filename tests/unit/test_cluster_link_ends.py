@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from tests.support.peers import SECOND, TIMER, Pair
 
+from tocsin.cluster import wire
 from tocsin.cluster.link import PeerLink
 from tocsin.cluster.wire import (
     PeerWrite,
@@ -116,7 +117,7 @@ async def test_writes_on_a_connection_lost_at_once_are_settled(pair: Pair) -> No
             await asyncio.sleep(0)
 
     pair.link._dial = dial
-    pair.link.announce_ownership()
+    pair.link.notify(wire.OwnershipChanged())
     await pair.turn()
     assert pair.dials == 2
     pair.owned.accepted[0][1].resolve(None)
@@ -213,10 +214,10 @@ async def test_nothing_is_sent_on_a_congested_connection_until_it_is_writable(pa
 
 
 async def test_requests_are_answered_and_fail_with_a_lost_connection(pair: Pair) -> None:
-    asking = asyncio.ensure_future(pair.link.ask())
+    asking = asyncio.ensure_future(pair.link.ask(wire.PeerReport, wire.ReportRequest))
     await pair.turn()
-    assert (await asking).release == "1"
-    asking = asyncio.ensure_future(pair.link.ask())
+    assert (await asking).report.release == "1"
+    asking = asyncio.ensure_future(pair.link.ask(wire.PeerReport, wire.ReportRequest))
     await pair.turn(to_owner=False)
     pair.reachable = False
     pair.link.lost("broken")

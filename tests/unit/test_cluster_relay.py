@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 from tests.support.peers import Pair
 
 from tocsin.cluster.link import NotSent
-from tocsin.cluster.wire import RelayedResponse
+from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.model.errors import Unavailable
+
+
+def relayed(pair: Pair, method: str, target: bytes) -> Coroutine[Any, Any, RelayedResponse]:
+    return pair.link.ask(RelayedResponse, lambda number: RelayedRequest(number, method, target, [], b""))
 
 
 async def asked(pair: Pair) -> RelayedResponse:
     """The response to a request over a connection."""
     await pair.meet()
-    asking = asyncio.create_task(pair.link.request("GET", b"/x", [], b""))
+    asking = asyncio.create_task(relayed(pair, "GET", b"/x"))
     while not asking.done():
         await pair.turn()
     return await asking
@@ -47,14 +52,14 @@ async def test_a_defect_is_answered_and_reported(pair: Pair) -> None:
 async def test_a_request_to_an_unreachable_node_may_go_elsewhere(pair: Pair) -> None:
     pair.reachable = False
     with pytest.raises(NotSent):
-        await pair.link.request("POST", b"/x", [], b"")
+        await relayed(pair, "POST", b"/x")
 
 
 async def test_a_stopping_node_reports_which_requests_it_has_not_processed(pair: Pair) -> None:
     await pair.meet()
-    seen = asyncio.create_task(pair.link.request("POST", b"/seen", [], b""))
+    seen = asyncio.create_task(relayed(pair, "POST", b"/seen"))
     await pair.turn(to_asker=False)
-    missed = asyncio.create_task(pair.link.request("POST", b"/missed", [], b""))
+    missed = asyncio.create_task(relayed(pair, "POST", b"/missed"))
     assert pair.session is not None
     pair.session.leave()
     # Responses from before it left still arrive; later requests were not processed.
@@ -66,7 +71,7 @@ async def test_a_stopping_node_reports_which_requests_it_has_not_processed(pair:
 
 async def test_a_lost_connection_leaves_a_request_in_doubt(pair: Pair) -> None:
     await pair.meet()
-    sent = asyncio.create_task(pair.link.request("POST", b"/x", [], b""))
+    sent = asyncio.create_task(relayed(pair, "POST", b"/x"))
     await pair.turn(to_owner=False)
     pair.link.lost("broken")
     with pytest.raises(Unavailable) as unknown:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tests.support.peers import SECOND, TIMER, Pair
 
+from tocsin.cluster import wire
 from tocsin.cluster.wire import PeerWrites, decode_request
 from tocsin.model.errors import RequestExpired, ShardMoved, ShardUnavailable
 from tocsin.ports.forward import Written
@@ -106,7 +107,7 @@ async def test_close_settles_writes_in_flight_as_unknown(pair: Pair) -> None:
 async def test_messages_for_an_unreachable_node_are_dropped(pair: Pair) -> None:
     pair.reachable = False
     for _ in range(100):
-        pair.link.announce_ownership()
+        pair.link.notify(wire.OwnershipChanged())
     await pair.turn()
     assert pair.link._unsent == []
 

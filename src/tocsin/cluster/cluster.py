@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequen
 from functools import partial
 from typing import Any, TypeVar
 
+from tocsin.cluster import wire
 from tocsin.cluster.channel import CallerEnd, Channel, Dial, PeerRefuses, ThisNode
 from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.cluster.link import NotSent, PeerLink
@@ -16,7 +17,6 @@ from tocsin.cluster.router import Router
 from tocsin.cluster.session import PeerSession
 from tocsin.cluster.stream import AcceptedConnection, TlsListener, dial
 from tocsin.cluster.tls import PeerTls
-from tocsin.cluster.wire import RelayedResponse
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import Unavailable
 from tocsin.ports.destinations import DestinationQuestion, DestinationReport
@@ -25,7 +25,7 @@ from tocsin.ports.forward import FlowCounts, Located, NodeReport, Whereabouts
 from tocsin.ports.observer import PeerRefused
 from tocsin.web.http.access import without_key
 
-T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Cluster:
@@ -160,7 +160,7 @@ class Cluster:
         self._announcement = None
         others = self._placement.others()
         for incarnation, address in others.items():
-            self.link(incarnation, address).announce_ownership()
+            self.link(incarnation, address).notify(wire.OwnershipChanged())
 
     def _forget_gone(self) -> None:
         """Closes links to nodes that no longer exist. Each start of a node has a new incarnation and so a new link."""
@@ -170,12 +170,12 @@ class Cluster:
                 self._links.pop(incarnation).close()
 
     async def _each(
-        self, nodes: Mapping[bytes, str], ask: Callable[[PeerLink], Coroutine[Any, Any, T]]
-    ) -> AsyncGenerator[tuple[bytes, T], None]:
+        self, nodes: Mapping[bytes, str], kind: type[R], question: Callable[[int], wire.Question]
+    ) -> AsyncGenerator[tuple[bytes, R], None]:
         """Asks the nodes (addresses by incarnation). The answers, as they come, without those that do not come in time."""
         loop = asyncio.get_running_loop()
         asked = {
-            asyncio.ensure_future(ask(self.link(incarnation, address))): incarnation
+            asyncio.ensure_future(self.link(incarnation, address).ask(kind, question)): incarnation
             for incarnation, address in nodes.items()
             if address
         }
@@ -183,69 +183,76 @@ class Cluster:
         try:
             while waiting and (left_s := deadline - loop.time()) > 0:
                 done, waiting = await asyncio.wait(waiting, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
-                for question in done:
-                    if question.exception() is None:
-                        yield asked[question], question.result()
+                for answer in done:
+                    if answer.exception() is None:
+                        yield asked[answer], answer.result()
         finally:
             # Also if the caller was cancelled, or needs no further answer.
-            for question in asked:
-                question.cancel()
+            for answer in asked:
+                answer.cancel()
 
     async def reports(self) -> Mapping[bytes, NodeReport]:
         """The reports of the other nodes, by incarnation, without those that do not answer in time."""
-        others = self._placement.others()
-        return {incarnation: report async for incarnation, report in self._each(others, PeerLink.ask)}
+        answers = self._each(self._placement.others(), wire.PeerReport, wire.ReportRequest)
+        return {incarnation: answer.report async for incarnation, answer in answers}
 
     async def destinations(self, question: DestinationQuestion) -> Mapping[bytes, list[DestinationReport]]:
         """What the other nodes know of destinations, by incarnation, without nodes that do not answer in time."""
-        others = self._placement.others()
-        answers = self._each(others, lambda link: link.ask_destinations(question))
-        return {incarnation: reports async for incarnation, reports in answers}
+        others, kind = self._placement.others(), wire.DestinationsReported
+        answers = self._each(others, kind, lambda number: wire.AskDestinations(number, question))
+        return {incarnation: answer.reports async for incarnation, answer in answers}
 
     async def flow_counts(self, namespace: str) -> Mapping[bytes, Mapping[str, FlowCounts]]:
         """What the other nodes have of the namespace's flows, by incarnation and match, without nodes that do not answer in
         time."""
-        others = self._placement.others()
-        return {
-            incarnation: counts
-            async for incarnation, counts in self._each(others, lambda link: link.count_flows(namespace))
-        }
+        others, kind = self._placement.others(), wire.FlowsCounted
+        answers = self._each(others, kind, lambda number: wire.CountFlows(number, namespace))
+        return {incarnation: answer.counts async for incarnation, answer in answers}
 
     async def locate(self, incarnation: bytes, timers: Located, timeout_us: int) -> list[Whereabouts | None]:
         """What a node knows of each of the timers in its memory; None if it does not own the shard. Raises Unavailable."""
-        return await self._one(incarnation, lambda link: link.locate(timers), timeout_us)
+        kind = wire.TimersLocated
+        answer = await self._one(incarnation, kind, lambda number: wire.LocateTimers(number, timers), timeout_us)
+        return answer.whereabouts
 
     async def report_flows(self, incarnation: bytes, reports: Sequence[FlowReport]) -> list[FlowAnswer]:
         """Reports to homes on that node, and returns their answers. Raises Unavailable."""
-        return await self._one(incarnation, lambda link: link.report_flows(reports))
+        kind = wire.FlowAnswers
+        return (await self._one(incarnation, kind, lambda number: wire.ReportFlows(number, list(reports)))).answers
 
     async def ask_flows(self, incarnation: bytes, homes: Sequence[HomePlace]) -> list[FlowReport]:
         """The node's reports to these homes, which are this node's. Raises Unavailable."""
-        return await self._one(incarnation, lambda link: link.ask_flows(self._placement.incarnation, homes))
+        kind, own = wire.FlowReports, self._placement.incarnation
+        return (await self._one(incarnation, kind, lambda number: wire.AskFlows(number, own, list(homes)))).reports
 
     def flows_are_free(self, incarnation: bytes, shard_ids: Sequence[int]) -> None:
         """Notifies the node, if it can be reached, that homes here may grant more."""
         address = self._placement.address(incarnation)
         if address:
-            self.link(incarnation, address).announce_freed(shard_ids)
+            self.link(incarnation, address).notify(wire.FlowsFreed(list(shard_ids)))
 
     async def _one(
-        self, incarnation: bytes, ask: Callable[[PeerLink], Coroutine[Any, Any, T]], timeout_us: int | None = None
-    ) -> T:
+        self,
+        incarnation: bytes,
+        kind: type[R],
+        question: Callable[[int], wire.Question],
+        timeout_us: int | None = None,
+    ) -> R:
         """A node's answer. Raises Unavailable, also if it does not come in time, by default that of reports."""
         address = self._placement.address(incarnation)
         if not address:
             raise Unavailable("the node announces no address for other nodes")
         try:
             async with asyncio.timeout((timeout_us or self._limits.report_timeout_us) / 1e6):
-                return await ask(self.link(incarnation, address))
+                return await self.link(incarnation, address).ask(kind, question)
         except TimeoutError:
             raise Unavailable(f"node {address} did not answer in time") from None
 
     async def refresh_namespaces(self, nodes: Mapping[bytes, str]) -> set[bytes]:
         """Makes the nodes (addresses by incarnation) read the namespaces. Returns the incarnations that confirmed it in
         time."""
-        return {incarnation async for incarnation, _ in self._each(nodes, PeerLink.refresh)}
+        answers = self._each(nodes, wire.NamespacesRefreshed, wire.RefreshNamespaces)
+        return {incarnation async for incarnation, _ in answers}
 
     async def ask_agent(
         self,
@@ -255,7 +262,7 @@ class Cluster:
         body: bytes,
         client: str = "",
         identity: ApiKey | None = None,
-    ) -> RelayedResponse | None:
+    ) -> wire.RelayedResponse | None:
         """The response of the node that runs the service agent; `identity` is whose token this node has checked. None if no
         node runs it: the request was certainly not served. Raises Unavailable if it may have been served."""
         node = self._agent_at or await self._find_agent()
@@ -266,8 +273,11 @@ class Cluster:
         try:
             # Traffic between nodes may not be encrypted.
             headers, key_hash = without_key(headers)
-            link = self.link(node, address)
-            answer = await self._request(node, link.request(method, target, headers, body, key_hash, client, identity))
+            question = self.link(node, address).ask(
+                wire.RelayedResponse,
+                lambda number: wire.RelayedRequest(number, method, target, headers, body, key_hash, client, identity),
+            )
+            answer = await self._request(node, question)
         except NotSent:
             # The node is gone; the request may be sent to the node that takes over.
             return None
@@ -284,8 +294,11 @@ class Cluster:
 
     async def _search_agent(self) -> bytes | None:
         silent = self._placement.all_others()
-        async with contextlib.aclosing(self._each(self._placement.others(), PeerLink.ask)) as answers:
-            async for incarnation, report in answers:
+        async with contextlib.aclosing(
+            self._each(self._placement.others(), wire.PeerReport, wire.ReportRequest)
+        ) as answers:
+            async for incarnation, answer in answers:
+                report = answer.report
                 self._agent_configured = self._agent_configured or report.agent_configured
                 if report.agent:
                     self._agent_at, self.agent_possible = incarnation, True
@@ -296,7 +309,7 @@ class Cluster:
         self.agent_possible = self._agent_configured or silent is None or bool(silent)
         return None
 
-    async def _request(self, node: bytes, request: Coroutine[Any, Any, RelayedResponse]) -> RelayedResponse:
+    async def _request(self, node: bytes, request: Coroutine[Any, Any, wire.RelayedResponse]) -> wire.RelayedResponse:
         try:
             async with asyncio.timeout(self._limits.agent_timeout_us / 1e6):
                 return await request

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tocsin.cluster import wire
 from tocsin.cluster.channel import Channel, Dial, PeerRefuses, PeerUnreachable, ThisNode
-from tocsin.model.access import ApiKey
 from tocsin.model.errors import (
     Overloaded,
     RecordUndecodable,
@@ -34,13 +33,10 @@ from tocsin.model.errors import (
     Unavailable,
 )
 from tocsin.model.retry import backoff_us
-from tocsin.ports.destinations import DestinationQuestion, DestinationReport
-from tocsin.ports.flows import FlowAnswer, FlowReport, HomePlace
-from tocsin.ports.forward import FlowCounts, Located, NodeReport, Whereabouts, Write, WriteCompletion, Written
+from tocsin.ports.forward import Write, WriteCompletion, Written
 from tocsin.ports.observer import PeerConnected, PeerLost, WritesForwarded, WritesSent
 
 _TOO_LATE = "the request's deadline passed before the write could be sent to the shard's owner"
-
 
 R = TypeVar("R")
 
@@ -100,79 +96,28 @@ class PeerLink:
         self._queue.append(_Sent(write, epoch, completion))
         self._plan_flush()
 
-    def announce_ownership(self) -> None:
-        """Notifies the other node that ownership has changed, if it is reachable now."""
-        self._send_message(wire.OwnershipChanged())
-
-    async def ask(self) -> NodeReport:
-        """The other node's report. Raises Unavailable."""
-        return (await self._exchange(wire.PeerReport, wire.ReportRequest)).report
-
-    async def locate(self, timers: Located) -> list[Whereabouts | None]:
-        """What the other node knows of each of the timers in its memory; None if it does not own the shard. Raises
-        Unavailable."""
-        return (await self._exchange(wire.TimersLocated, wire.LocateTimers, timers)).whereabouts
-
-    async def report_flows(self, reports: Sequence[FlowReport]) -> list[FlowAnswer]:
-        """The answers of homes on the other node. Raises Unavailable."""
-        return (await self._exchange(wire.FlowAnswers, wire.ReportFlows, list(reports))).answers
-
-    async def ask_flows(self, own: bytes, homes: Sequence[HomePlace]) -> list[FlowReport]:
-        """The other node's reports to these homes on this node, `own`. Raises Unavailable."""
-        return (await self._exchange(wire.FlowReports, wire.AskFlows, own, list(homes))).reports
-
-    async def count_flows(self, namespace: str) -> dict[str, FlowCounts]:
-        """What the other node has of the namespace's flows, by the match of their rule. Raises Unavailable."""
-        return (await self._exchange(wire.FlowsCounted, wire.CountFlows, namespace)).counts
-
-    def announce_freed(self, shard_ids: Sequence[int]) -> None:
-        """Notifies the other node that homes here may grant more, if it is reachable now."""
-        self._send_message(wire.FlowsFreed(list(shard_ids)))
-
-    async def ask_destinations(self, question: DestinationQuestion) -> list[DestinationReport]:
-        """What the other node knows of destinations. Raises Unavailable."""
-        return (await self._exchange(wire.DestinationsReported, wire.AskDestinations, question)).reports
-
-    async def refresh(self) -> None:
-        """Returns when the other node has read the namespaces since this call. Raises Unavailable."""
-        await self._exchange(wire.NamespacesRefreshed, wire.RefreshNamespaces)
-
-    async def request(
-        self,
-        method: str,
-        target: bytes,
-        headers: list[tuple[bytes, bytes]],
-        body: bytes,
-        key_hash: str = "",
-        client: str = "",
-        identity: ApiKey | None = None,
-    ) -> wire.RelayedResponse:
-        """The other node's response to an HTTP request. Raises NotSent, or Unavailable if the request may have been
-        served."""
-        return await self._exchange(
-            wire.RelayedResponse, wire.RelayedRequest, method, target, headers, body, key_hash, client, identity
-        )
-
-    async def _exchange(self, kind: type[R], make: Callable[..., wire.PeerRequest], *content: Any) -> R:
-        """The answer of this kind to a request with a new number and this content."""
-        self._last_id += 1
-        number = self._last_id
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._asked[number] = answer
-        try:
-            self._send_message(make(number, *content))
-            reply = await answer
-            assert isinstance(reply, kind)
-            return reply
-        finally:
-            self._asked.pop(number, None)
-
-    def _send_message(self, message: wire.PeerRequest) -> None:
+    def notify(self, message: wire.PeerRequest) -> None:
+        """Sends the message soon, if the other node can be reached. Nothing answers it."""
         if self._channel is not None and self._tick:
             self._channel.send(wire.encode(message))
         else:
             self._unsent.append(message)
             self._connect()
+
+    async def ask(self, kind: type[R], question: Callable[[int], wire.Question]) -> R:
+        """The other node's answer, of this kind, to the question with a new number. Raises NotSent, or Unavailable if the
+        node may have processed it."""
+        self._last_id += 1
+        number = self._last_id
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._asked[number] = answer
+        try:
+            self.notify(question(number))
+            reply = await answer
+            assert isinstance(reply, kind)
+            return reply
+        finally:
+            self._asked.pop(number, None)
 
     def close(self) -> None:
         """Closes the link: nothing more is sent or received."""
@@ -277,8 +222,7 @@ class PeerLink:
     def _gone(self, reason: str) -> None:
         """The connection is lost: unsent writes may go elsewhere, sent ones are in doubt."""
         self._channel, self._tick = None, 0
-        one_way = wire.OwnershipChanged | wire.PeerWrites | wire.FlowsFreed
-        unsent = {message.id for message in self._unsent if not isinstance(message, one_way)}
+        unsent = {message.id for message in self._unsent if isinstance(message, wire.Question)}
         self._unsent.clear()
         for number, answer in self._asked.items():
             if not answer.done():

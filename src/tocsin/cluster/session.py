@@ -88,42 +88,41 @@ class PeerSession:
             message = wire.decode_request(payload)
             if isinstance(message, wire.PeerWrites):
                 self._take(message)
-            elif isinstance(message, wire.ReportRequest):
-                self._last_id = max(self._last_id, message.id)
-                self._channel.send(wire.encode(wire.PeerReport(message.id, self._here.report())))
-            elif isinstance(message, wire.LocateTimers):
-                self._last_id = max(self._last_id, message.id)
-                located = self._here.local.locate(message.timers)
-                self._channel.send(wire.encode(wire.TimersLocated(message.id, located)))
-            elif isinstance(message, wire.ReportFlows):
-                self._last_id = max(self._last_id, message.id)
-                answers = self._here.local.flows.reported(message.reports)
-                self._channel.send(wire.encode(wire.FlowAnswers(message.id, answers)))
-            elif isinstance(message, wire.AskFlows):
-                self._last_id = max(self._last_id, message.id)
-                reports = self._here.local.flows.asked(message.incarnation, message.homes)
-                self._channel.send(wire.encode(wire.FlowReports(message.id, reports)))
+            elif isinstance(message, wire.OwnershipChanged):
+                self._here.placement.refresh()
             elif isinstance(message, wire.FlowsFreed):
                 self._here.local.flows.freed(message.shard_ids)
-            elif isinstance(message, wire.CountFlows):
-                self._last_id = max(self._last_id, message.id)
-                counts = self._here.local.flow_counts(message.namespace)
-                self._channel.send(wire.encode(wire.FlowsCounted(message.id, counts)))
-            elif isinstance(message, wire.AskDestinations):
-                self._last_id = max(self._last_id, message.id)
-                found = self._here.local.destination_reports(message.question)
-                self._channel.send(wire.encode(wire.DestinationsReported(message.id, found)))
-            elif isinstance(message, wire.RefreshNamespaces):
-                self._last_id = max(self._last_id, message.id)
-                self._here.spawn(self._refresh(message.id))
-            elif isinstance(message, wire.RelayedRequest):
-                self._last_id = max(self._last_id, message.id)
-                self._here.spawn(self._relay(message))
             elif message is not None:
-                self._here.placement.refresh()
+                self._last_id = max(self._last_id, message.id)
+                self._answer(message)
         except wire.PeerProtocolError as error:
             self.lost(str(error))
             self.void()
+
+    def _answer(self, question: wire.Question) -> None:
+        """Answers at once, or once what it takes has been done."""
+        number, local = question.id, self._here.local
+        reply: wire.PeerReply
+        match question:
+            case wire.RefreshNamespaces():
+                self._here.spawn(self._refresh(number))
+                return
+            case wire.RelayedRequest():
+                self._here.spawn(self._relay(question))
+                return
+            case wire.ReportRequest():
+                reply = wire.PeerReport(number, self._here.report())
+            case wire.LocateTimers(timers=timers):
+                reply = wire.TimersLocated(number, local.locate(timers))
+            case wire.ReportFlows(reports=reports):
+                reply = wire.FlowAnswers(number, local.flows.reported(reports))
+            case wire.AskFlows(incarnation=incarnation, homes=homes):
+                reply = wire.FlowReports(number, local.flows.asked(incarnation, homes))
+            case wire.CountFlows(namespace=namespace):
+                reply = wire.FlowsCounted(number, local.flow_counts(namespace))
+            case wire.AskDestinations(question=asked):
+                reply = wire.DestinationsReported(number, local.destination_reports(asked))
+        self._channel.send(wire.encode(reply))
 
     def _take(self, message: wire.PeerWrites) -> None:
         issued = self._ticks.get(message.tick)

@@ -227,19 +227,18 @@ class Goodbye(msgspec.Struct, tag="b", array_like=True):
     last_id: int
 
 
-PeerRequest = (
-    PeerWrites
-    | ReportRequest
-    | OwnershipChanged
+#: Requests that are answered, each by a reply with its number.
+Question = (
+    ReportRequest
     | RefreshNamespaces
     | LocateTimers
     | ReportFlows
     | AskFlows
-    | FlowsFreed
     | CountFlows
     | AskDestinations
     | RelayedRequest
 )
+PeerRequest = PeerWrites | OwnershipChanged | FlowsFreed | Question
 PeerReply = (
     Tick
     | WriteResults
