@@ -30,7 +30,6 @@ from tocsin.service_calls.messages import CallStatus
 from tocsin.service_calls.ports import WAITING, CallFilter, PagePosition
 from tocsin.stores.service_calls import (
     execution_log,
-    failures,
     outbox,
     queries,
     service_calls,
@@ -129,24 +128,24 @@ CASES = {
         queries.counts_of((OTHER_TENANT,)), "idx_service_calls_newest", [], {"tenant_0": TENANT, "most": 10}
     ),
     "causes": Case(
-        failures.causes_of(TENANT, behind=False),
+        queries.causes_of(one=True, behind=False),
         "idx_service_calls_failures",
         [],
         {"tenant": TENANT, "since_at": NOW, "most": 9},
     ),
     "causes, next page": Case(
-        failures.causes_of(TENANT, behind=True),
+        queries.causes_of(one=True, behind=True),
         "idx_service_calls_failures",
         [],
         {"tenant": TENANT, "since_at": NOW, "most": 9, "before_at": NOW + 300, "before_id": ID},
     ),
     "causes of all, next page": Case(
-        failures.causes_of(None, behind=True),
+        queries.causes_of(one=False, behind=True),
         "idx_service_calls_all_failures",
         [],
         {"since_at": NOW, "most": 9, "before_at": NOW + 300, "before_id": ID, "before_tenant": TENANT},
     ),
-    "failures": Case(failures.FAILURES, CALLS, KEYS),
+    "failures": Case(queries.FAILURES, CALLS, KEYS),
     "trace_messages": Case(queries.MESSAGES, "idx_outbox_correlation_id", [], {"tenant": TENANT, "correlation": ID}),
 }
 

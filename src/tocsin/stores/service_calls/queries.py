@@ -17,8 +17,7 @@ from tocsin.service_calls.ports import (
     SearchResult,
     TraceEntry,
 )
-from tocsin.stores.service_calls.failures import read_causes, read_failures
-from tocsin.stores.service_calls.service_calls import TAGS
+from tocsin.stores.service_calls.service_calls import tags_of
 from tocsin.stores.service_calls.statements import KEY, Database, Query, Row, Session, json_of
 
 #: The columns of a record. Its outcome is `outcome_meta`, and its tags are in another table.
@@ -63,6 +62,16 @@ _MESSAGE = (
 MESSAGES = Query(
     f"SELECT {', '.join(_MESSAGE)} FROM outbox WHERE tenant_id = :tenant AND correlation_id = :correlation ORDER BY id",
     results=_MESSAGE,
+)
+_PLACED = ("finished_at", "service_call_id", "tenant_id")
+#: What is read of a failure. A call that failed has been executed.
+_FAILED = (*_PLACED, "failure", "name", "due_at", "next_attempt_at", "execution_id")
+FAILURES = Query(
+    # A join, as for tags: each call is read by its key.
+    f"SELECT {', '.join(f'calls.{name}' for name in _FAILED)} FROM GIVEN CROSS JOIN service_calls AS calls "
+    "WHERE calls.tenant_id = given.tenant_id AND calls.service_call_id = given.service_call_id",
+    given=KEY,
+    results=_FAILED,
 )
 
 
@@ -233,6 +242,27 @@ def _containing(text: str) -> str:
     return f"%{text.replace('/', '//').replace('%', '/%').replace('_', '/_')}%"
 
 
+# ---------------------------------------------------------------------- failures
+
+
+@lru_cache(maxsize=8)
+def causes_of(*, one: bool, behind: bool) -> Query:
+    """The first `most` failures since an instant, behind a place or from the newest one, of one tenant or of all: from an
+    index that has all of it."""
+    where = ["tenant_id = :tenant"] * one + ["failure IS NOT NULL", "finished_at >= :since_at"]
+    place = _PLACED[:2] if one else _PLACED
+    if behind:
+        values = (":before_at", ":before_id", ":before_tenant")[: len(place)]
+        where.append(f"({', '.join(place)}) < ({', '.join(values)})")
+    newest = ", ".join(f"{name} DESC" for name in place)
+    index = f"idx_service_calls_{'failures' if one else 'all_failures'}"
+    return Query(
+        f"SELECT {', '.join(_PLACED)}, failure FROM service_calls AS calls INDEXED BY {index} "
+        f"WHERE {' AND '.join(where)} ORDER BY {newest} LIMIT :most",
+        results=(*_PLACED, "failure"),
+    )
+
+
 # ---------------------------------------------------------------------- the port
 
 
@@ -297,10 +327,30 @@ class SqlCallQueries:
     async def causes(
         self, tenants: Tenants, since_us: int, before: CallFailurePlace | None, limit: int
     ) -> list[tuple[CallFailurePlace, str]]:
-        return await read_causes(self._database, tenants, since_us, before, limit)
+        query = causes_of(one=isinstance(tenants, str), behind=before is not None)
+        values: dict[str, Any] = {"since_at": since_us, "most": limit}
+        values |= {"tenant": tenants} if isinstance(tenants, str) else {}
+        if before is not None:
+            values |= {"before_at": before.failed_at, "before_id": before.service_call_id}
+            values |= {"before_tenant": before.tenant_id}
+        rows = await self._database.read(lambda session: query.fetch(session, **values))
+        return [(CallFailurePlace(*row[:3]), row[3]) for row in rows]
 
     async def failures(self, places: Sequence[CallFailurePlace]) -> list[CallFailure]:
-        return await read_failures(self._database, places)
+        # Another end of the same call is another failure.
+        keys, wanted = [CallKey(place.tenant_id, place.service_call_id) for place in places], set(places)
+
+        async def work(session: Session) -> list[CallFailure]:
+            rows = await FAILURES.fetch(session, keys)
+            tags = await tags_of(session, keys)
+            return [
+                CallFailure(tenant, call, at, failure, name, again_at or due_at, run, tags[CallKey(tenant, call)])
+                for at, call, tenant, failure, name, due_at, again_at, run in rows
+                if failure is not None and (at, call, tenant) in wanted
+            ]
+
+        found = await self._database.read(work)
+        return sorted(found, key=lambda failure: failure.place, reverse=True)
 
     async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         rows = await self._database.read(lambda session: EXECUTIONS.fetch(session, tenant=key[0], call=key[1]))
@@ -330,11 +380,8 @@ def part_of(most: int, *, after: int = 0, among: int | None = None) -> dict[str,
 async def _records(session: Session, query: Query, given: Sequence[Row] = (), **values: Any) -> list[CallRecord]:
     """The calls that a query finds, with their tags."""
     rows = await query.fetch(session, given, **values)
-    keys = [(row[0], row[1]) for row in rows]
-    tags: dict[tuple[str, str], list[str]] = {key: [] for key in keys}
-    for tenant_id, service_call_id, tag in await TAGS.fetch(session, keys):
-        tags[tenant_id, service_call_id].append(tag)
-    return [_record(row, tuple(tags[row[0], row[1]])) for row in rows]
+    tags = await tags_of(session, [CallKey(row[0], row[1]) for row in rows])
+    return [_record(row, tags[CallKey(row[0], row[1])]) for row in rows]
 
 
 def _record(row: Row, tags: tuple[str, ...]) -> CallRecord:

@@ -102,6 +102,14 @@ PURGE = Query(
 )
 
 
+async def tags_of(session: Session, keys: Collection[CallKey]) -> dict[CallKey, tuple[str, ...]]:
+    """The tags of each call, sorted."""
+    found: dict[CallKey, list[str]] = {key: [] for key in keys}
+    for tenant_id, service_call_id, tag in await TAGS.fetch(session, sorted(found)):
+        found[CallKey(tenant_id, service_call_id)].append(tag)
+    return {key: tuple(tags) for key, tags in found.items()}
+
+
 def _change_row(change: Change) -> Row:
     return (*_after(change.after), *_before(change.before))
 
@@ -153,10 +161,7 @@ class SqlTransaction:
         return {CallKey._make(key) for key in await DELETE_WAITING.fetch(self._session, sorted(set(keys)))}
 
     async def tags(self, keys: Collection[CallKey]) -> dict[CallKey, tuple[str, ...]]:
-        found: dict[CallKey, list[str]] = {key: [] for key in keys}
-        for tenant_id, service_call_id, tag in await TAGS.fetch(self._session, sorted(found)):
-            found[CallKey(tenant_id, service_call_id)].append(tag)
-        return {key: tuple(tags) for key, tags in found.items()}
+        return await tags_of(self._session, keys)
 
     async def add_tags(self, tags: Sequence[tuple[CallKey, str]]) -> None:
         rows = await SUBMITTED_AT.fetch(self._session, sorted({key for key, _ in tags}))
