@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tests.support.agent_schema import copy_of_migrated
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
-from tocsin.stores.service_calls.execution_log import SqlExecutionLog
+from tocsin.stores.service_calls.executions import SqlExecutionLog, SqlSuspendedOrders
 from tocsin.stores.service_calls.outbox import SqlOutbox
 from tocsin.stores.service_calls.queries import SqlCallQueries
 from tocsin.stores.service_calls.sealed import SqlSealedTexts
 from tocsin.stores.service_calls.service_calls import SqlServiceCalls
 from tocsin.stores.service_calls.sqlite import SqliteSession, completed
 from tocsin.stores.service_calls.statements import Work
-from tocsin.stores.service_calls.suspended import SqlSuspendedOrders
 from tocsin.stores.service_calls.tenant_secrets import SqlTenantSecrets
 from tocsin.stores.service_calls.timer_schedules import SqlTimerStore
 from tocsin.stores.sqlite.connection import transact

@@ -29,11 +29,10 @@ from tests.support.agent_database import (
 from tocsin.service_calls.messages import CallStatus
 from tocsin.service_calls.ports import WAITING, CallFilter, PagePosition
 from tocsin.stores.service_calls import (
-    execution_log,
+    executions,
     outbox,
     queries,
     service_calls,
-    suspended,
     tenant_secrets,
     timer_schedules,
 )
@@ -94,16 +93,18 @@ CASES = {
     "find_secrets": Case(tenant_secrets.FIND, "pk_tenant_secrets", [(TENANT,), (OTHER_TENANT,)]),
     "lock_secrets": Case(tenant_secrets.LOCK, "pk_tenant_secrets", [], {"tenant": TENANT}),
     "put_secrets": Case(tenant_secrets.PUT, "pk_tenant_secrets", [], {"tenant": TENANT, "secrets": "{}"}),
-    "begin": Case(execution_log.BEGIN, CALLS, _row(execution_log.BEGIN)),
-    "finish": Case(execution_log.FINISH, LOG, _row(execution_log.FINISH)),
-    "find_executions": Case(execution_log.FIND, LOG, [(*key, ID) for key in KEYS]),
-    "unfinished": Case(execution_log.UNFINISHED, "idx_http_execution_log_unfinished", [], {"most": 10}),
-    "suspend_order": Case(suspended.SUSPEND, LOG, _row(suspended.SUSPEND)),
-    "delete_suspended": Case(suspended.DELETE_SUSPENDED, SUSPENDED, [(*key, ID) for key in KEYS]),
-    "report_suspended": Case(suspended.REPORT, SUSPENDED, _row(suspended.REPORT)),
-    "first_suspended": Case(suspended.FIRST, "idx_suspended_executions_place", [], {"place": "k", "most": 10}),
-    "places": Case(suspended.PLACES, "idx_suspended_executions_place", [], {"after": "k", "most": 10}),
-    "unreported": Case(suspended.UNREPORTED, "idx_suspended_executions_unreported", [], {"before_at": NOW, "most": 10}),
+    "begin": Case(executions.BEGIN, CALLS, _row(executions.BEGIN)),
+    "finish": Case(executions.FINISH, LOG, _row(executions.FINISH)),
+    "find_executions": Case(executions.FIND, LOG, [(*key, ID) for key in KEYS]),
+    "unfinished": Case(executions.UNFINISHED, "idx_http_execution_log_unfinished", [], {"most": 10}),
+    "suspend_order": Case(executions.SUSPEND, LOG, _row(executions.SUSPEND)),
+    "delete_suspended": Case(executions.DELETE_SUSPENDED, SUSPENDED, [(*key, ID) for key in KEYS]),
+    "report_suspended": Case(executions.REPORT, SUSPENDED, _row(executions.REPORT)),
+    "first_suspended": Case(executions.FIRST, "idx_suspended_executions_place", [], {"place": "k", "most": 10}),
+    "places": Case(executions.PLACES, "idx_suspended_executions_place", [], {"after": "k", "most": 10}),
+    "unreported": Case(
+        executions.UNREPORTED, "idx_suspended_executions_unreported", [], {"before_at": NOW, "most": 10}
+    ),
     "unpublished": Case(outbox.UNPUBLISHED, "idx_outbox_unpublished", [], {"after": 5, "most": 10}),
     "mark_published": Case(outbox.MARK_PUBLISHED, "pk_outbox", [(1,), (2,)], {"moment_at": NOW}),
     "note_failure": Case(outbox.NOTE_FAILURE, "pk_outbox", [], {"number": 1, "attempts": 1, "last_error": "e"}),
@@ -291,7 +292,7 @@ async def test_every_page_uses_its_index(database: AgentDatabase, contents: str)
 
 def test_every_statement_has_a_plan_test() -> None:
     known = {id(case.statement) for case in CASES.values()}
-    modules = (service_calls, timer_schedules, execution_log, suspended, outbox, queries)
+    modules = (service_calls, timer_schedules, executions, outbox, queries)
     # Plain inserts read nothing.
     left = {
         f"{module.__name__}.{name}"

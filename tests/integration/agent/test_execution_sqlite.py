@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.agent.execution_parts import Arrival, Bench, FakeDelivery, Service, answer, limited
 from tocsin.service_calls.events import ExecutionFinished, ExecutionsInterrupted
-from tocsin.stores.service_calls.execution_log import SqlExecutionLog
+from tocsin.stores.service_calls.executions import SqlExecutionLog
 from tocsin.stores.service_calls.outbox import SqlOutbox
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.stores.service_calls.sqlite import SqliteDatabase

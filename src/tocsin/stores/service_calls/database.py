@@ -12,14 +12,13 @@ from urllib.parse import urlsplit
 
 from tocsin.model.errors import ConfigError
 from tocsin.model.ids import uuid7_text
-from tocsin.stores.service_calls.execution_log import SqlExecutionLog
+from tocsin.stores.service_calls.executions import SqlExecutionLog, SqlSuspendedOrders
 from tocsin.stores.service_calls.outbox import SqlOutbox
 from tocsin.stores.service_calls.queries import SqlCallQueries
 from tocsin.stores.service_calls.sealed import SqlSealedTexts
 from tocsin.stores.service_calls.service_calls import SqlServiceCalls
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.stores.service_calls.statements import Database, Query
-from tocsin.stores.service_calls.suspended import SqlSuspendedOrders
 from tocsin.stores.service_calls.tenant_secrets import SqlTenantSecrets
 from tocsin.stores.service_calls.timer_schedules import SqlTimerStore
 
