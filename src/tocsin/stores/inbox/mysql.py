@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tocsin.model.errors import StoreError, StoreUnavailable
+from tocsin.model.errors import StoreError
 from tocsin.sql.pool import Activity, ServerOptions
-from tocsin.stores.inbox.table import Rows, SqlInboxTable, Statement
+from tocsin.stores.inbox.table import Rows, SqlInboxTable, Statement, missing_table
 from tocsin.stores.mysql.connection import MysqlPool, MysqlServer
 from tocsin.stores.mysql.driver import Connection
 from tocsin.stores.mysql.errors import UNKNOWN_TABLE, code_of
@@ -28,9 +28,7 @@ class _Pool(MysqlPool):
     def translate_error(self, error: BaseException, activity: Activity, connection: Connection) -> StoreError:
         """The store error for a driver's error."""
         if code_of(error) == UNKNOWN_TABLE:
-            return StoreUnavailable(
-                f"{self._server.safe_url}: there is no table {self._table}; create it with `tocsin inbox migrate`"
-            )
+            return missing_table(self._server, self._table)
         return super().translate_error(error, activity, connection)
 
 

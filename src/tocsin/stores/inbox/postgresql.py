@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tocsin.model.errors import StoreError, StoreUnavailable
+from tocsin.model.errors import StoreError
 from tocsin.ports.inbox import DueRow
 from tocsin.sql.pool import Activity, ServerOptions
-from tocsin.stores.inbox.table import Rows, SqlInboxTable, Statement
+from tocsin.stores.inbox.table import Rows, SqlInboxTable, Statement, missing_table
 from tocsin.stores.postgresql.connection import PLANNING, PostgresPool, PostgresServer, refuse_missing_files
-from tocsin.stores.postgresql.driver import Connection
+from tocsin.stores.postgresql.dialect import numbered
+from tocsin.stores.postgresql.driver import Connection, affected
 
 #: The name of the channel, of the function and of the trigger.
 _NOTIFY = "tocsin_inbox"
@@ -27,17 +28,9 @@ class _Server(PostgresServer):
     """The table is in the schema that the server's `search_path` selects, as for the programs that write it."""
 
     def server_settings(self) -> dict[str, str]:
-        """The session's parameters. Durations are milliseconds."""
-        statement_timeout = str(round(self.options.statement_timeout_s * 1e3))
-        return {
-            "application_name": self.options.application_name,
-            "statement_timeout": statement_timeout,
-            "lock_timeout": str(round(self.options.lock_timeout_s * 1e3)),
-            "idle_in_transaction_session_timeout": statement_timeout,
-            "tcp_user_timeout": statement_timeout,
-            # The table is a queue, whose statistics are those of a moment when it was full, or empty.
-            **PLANNING,
-        }
+        """The session's parameters."""
+        # The table is a queue, whose statistics are those of a moment when it was full, or empty.
+        return {**self.limits(), **PLANNING}
 
 
 class _Pool(PostgresPool):
@@ -66,9 +59,7 @@ class _Pool(PostgresPool):
     def translate_error(self, error: BaseException, activity: Activity, connection: Connection) -> StoreError:
         """The store error for a driver's error."""
         if getattr(error, "sqlstate", None) == _MISSING_TABLE:
-            return StoreUnavailable(
-                f"{self._server.safe_url}: there is no table {self._table}; create it with `tocsin inbox migrate`"
-            )
+            return missing_table(self._server, self._table)
         return super().translate_error(error, activity, connection)
 
 
@@ -128,17 +119,13 @@ class PostgresInboxTable(SqlInboxTable):
         return await super().due(now_us, rows_max)
 
     async def _read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
-        rows: Rows = await self._pool.run(
-            Activity.READING, lambda connection: connection.fetch(_numbered(sql), *values)
-        )
+        rows: Rows = await self._pool.run(Activity.READING, lambda connection: connection.fetch(numbered(sql), *values))
         return rows
 
     async def _write(self, statements: Sequence[Statement]) -> list[int]:
         async def run(connection: Connection) -> list[int]:
             async with connection.transaction():
-                # The answer is a command with the number of rows, such as `DELETE 2`.
-                done = [await connection.execute(_numbered(sql), *values) for sql, values in statements]
-            return [int(each.rpartition(" ")[2]) for each in done]
+                return [affected(await connection.execute(numbered(sql), *values)) for sql, values in statements]
 
         return await self._pool.run(Activity.WRITING, run)
 
@@ -151,9 +138,3 @@ class PostgresInboxTable(SqlInboxTable):
 
     def _delete(self) -> str:
         return f"DELETE FROM {self._name}"
-
-
-def _numbered(sql: str) -> str:
-    """The statement with `$1`, `$2` … instead of each `?`."""
-    first, *others = sql.split("?")
-    return first + "".join(f"${number}{other}" for number, other in enumerate(others, 1))

@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any
 
+from tocsin.model.errors import StoreUnavailable
 from tocsin.ports.inbox import Backlog, DeadRows, DueRow, ListedRow, Outcome
-from tocsin.sql.pool import Pool
+from tocsin.sql.pool import DatabaseServer, Pool
 
 Statement = tuple[str, tuple[Any, ...]]
 Rows = Sequence[Sequence[Any]]
@@ -156,6 +157,11 @@ class SqlInboxTable(ABC):
             if len(found) < rows_max:
                 return
             left, last = left - len(found), found[-1].id
+
+
+def missing_table(server: DatabaseServer, table: str) -> StoreUnavailable:
+    """The error for a table that was not created, or was removed."""
+    return StoreUnavailable(f"{server.safe_url}: there is no table {table}; create it with `tocsin inbox migrate`")
 
 
 def _selected(namespace: str | None, *, dead: bool, after: str = "") -> Statement:

@@ -47,21 +47,23 @@ class PostgresServer(DatabaseServer):
                 f"the schema name {self.schema!r} is not valid; use 1 to 63 of a-z 0-9 _, not beginning with a digit"
             )
 
-    def server_settings(self) -> dict[str, str]:
-        """The session's parameters. Durations are milliseconds."""
+    def limits(self) -> dict[str, str]:
+        """The session's name and time-outs, in milliseconds."""
         statement_timeout = str(round(self.options.statement_timeout_s * 1e3))
         return {
             "application_name": self.options.application_name,
-            "search_path": f'"{self.schema}"',
             "statement_timeout": statement_timeout,
             "lock_timeout": str(round(self.options.lock_timeout_s * 1e3)),
             # Batches are single statements; few transactions have more than one.
             "idle_in_transaction_session_timeout": statement_timeout,
             # A session whose data is not acknowledged ends, and releases its locks.
             "tcp_user_timeout": statement_timeout,
-            "default_transaction_isolation": "read committed",
-            **PLANNING,
         }
+
+    def server_settings(self) -> dict[str, str]:
+        """The session's parameters."""
+        schema = {"search_path": f'"{self.schema}"', "default_transaction_isolation": "read committed"}
+        return {**self.limits(), **schema, **PLANNING}
 
 
 def refuse_missing_files(setting: str, url: str) -> None:

@@ -55,3 +55,8 @@ class Connection(Protocol):
 
     async def close(self, *, timeout: float) -> None:
         """Ends the session in order, within `timeout` seconds."""
+
+
+def affected(answer: str) -> int:
+    """How many rows a statement found or changed: its answer is a command with their number, such as `INSERT 0 1`."""
+    return int(answer.rpartition(" ")[2])

@@ -10,7 +10,7 @@ from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges, at_least, at_most
 from tocsin.sql.rows import FAILURE_COLUMNS, RUN_COLUMNS, tags_text
 from tocsin.stores.postgresql.dialect import DIALECT, numbered
-from tocsin.stores.postgresql.driver import Connection
+from tocsin.stores.postgresql.driver import Connection, affected
 from tocsin.stores.postgresql.errors import TRANSLATED, is_unusable
 
 _PARAMETERS = 30
@@ -152,5 +152,4 @@ async def transact(connection: Connection, steps: Sequence[Step]) -> int:
 
 
 async def _run(connection: Connection, step: Step) -> int:
-    # The answer is a command with the number of rows, such as `INSERT 0 1`.
-    return int((await connection.execute(numbered(step.sql), *step.values)).rsplit(" ", 1)[1])
+    return affected(await connection.execute(numbered(step.sql), *step.values))

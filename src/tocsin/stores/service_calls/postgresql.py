@@ -22,7 +22,7 @@ from tocsin.ports.store import refuse_other_format
 from tocsin.sql.migrations import migrations_of
 from tocsin.sql.pool import Activity, ServerOptions
 from tocsin.stores.postgresql.connection import PostgresPool, PostgresServer, refuse_missing_files
-from tocsin.stores.postgresql.driver import Connection
+from tocsin.stores.postgresql.driver import Connection, affected
 from tocsin.stores.postgresql.errors import is_unusable, translate_error
 from tocsin.stores.postgresql.schema import make_meta, run_pending
 from tocsin.stores.service_calls.database import AgentDatabase, Claimant, StandingBy
@@ -143,8 +143,7 @@ class PostgresSession:
         return found
 
     async def count(self, sql: str, values: Sequence[Any]) -> int:
-        # The answer is a command with the number of rows, such as `INSERT 0 1`.
-        return int((await self.connection.execute(sql, *values)).rsplit(" ", 1)[1])
+        return affected(await self.connection.execute(sql, *values))
 
 
 class _Ended(Generic[T]):
