@@ -24,7 +24,7 @@ from tocsin.stores.client_store import ClientStore
 from tocsin.stores.lists import Walk, place_of
 from tocsin.stores.mongodb.client import Document, MongoClient, Session
 from tocsin.stores.mongodb.documents import history_row, key_of, stored_row, uuid_binary
-from tocsin.stores.mongodb.reads import instants_between
+from tocsin.stores.mongodb.reads import in_ranges, instants_between
 
 _CODE_POINT_MAX = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
@@ -178,22 +178,10 @@ class MongoLists(ClientStore[MongoClient]):
 
     async def _schedules(self, shards: Sequence[int], parts: Sequence[Document], limit: int) -> list[StoredRow]:
         """The first schedules in the parts of the index, which are in order."""
-        client = self._open
-
-        async def found(session: Session) -> list[StoredRow]:
-            rows: list[StoredRow] = []
-            for part in parts:
-                # The index has schedules only.
-                query = {**part, "schedule": True, "shard": {"$in": sorted(set(shards))}}
-                cursor = client.collection("timers").find(
-                    query, session=session, sort=[("namespace", 1), ("timer_id", 1)], limit=limit - len(rows)
-                )
-                rows += [stored_row(document) for document in await cursor.to_list()]
-                if len(rows) >= limit:
-                    break
-            return rows
-
-        return await client.read(found)
+        client, sort = self._open, [("namespace", 1), ("timer_id", 1)]
+        # The index has schedules only.
+        ranges = [{**part, "schedule": True, "shard": {"$in": sorted(set(shards))}} for part in parts]
+        return await client.read(lambda session: in_ranges(client, session, "timers", ranges, sort, limit, stored_row))
 
     async def list(self, query: ListQuery) -> Listed:
         """A page of timers, live and finished."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from bson import Int64
 from pymongo.asynchronous.command_cursor import AsyncCommandCursor
@@ -38,6 +39,8 @@ from tocsin.stores.mongodb.documents import (
     uuid_binary,
 )
 from tocsin.stores.orders import SUSPENDED
+
+R = TypeVar("R")
 
 #: How the cursor of a page of ends begins, before a uuid and generation.
 _HISTORY, _RUNS = b"h", b"r"
@@ -81,6 +84,24 @@ async def _newest(
         ],
         session=session,
     )
+
+
+async def in_ranges(
+    client: MongoClient,
+    session: Session,
+    name: str,
+    ranges: Iterable[Document],
+    sort: list[tuple[str, int]],
+    limit: int,
+    decode: Callable[[Document], R],
+) -> list[R]:
+    """The first rows of a collection in these ranges of an index, which are in order."""
+    rows: list[R] = []
+    for query in ranges:
+        if len(rows) < limit:
+            cursor = client.collection(name).find(query, session=session, sort=sort, limit=limit - len(rows))
+            rows += [decode(document) async for document in cursor]
+    return rows
 
 
 async def _all(client: MongoClient, name: str) -> list[Document]:
@@ -160,22 +181,17 @@ class MongoReads(ClientStore[MongoClient]):
         the newest on."""
         client, limit, cursor = self._open, min(limit, READ_ROWS_MAX), cursor or _HISTORY
         kind, uuid, generation = cursor[:1], cursor[1:17], cursor[17:]
-        name, ended = ("history", history_row) if kind == _HISTORY else ("runs", run_row)
-        ranges: list[Document] = [{}]
+        name = "history" if kind == _HISTORY else "runs"
+        ended: Callable[[Document], HistoryRow | RunRow] = history_row if kind == _HISTORY else run_row
+        ranges: list[Document] = [{"shard": shard_id}]
         if uuid:
             after = uuid_binary(uuid)
-            ranges = [{"uuid": after, "generation": {"$lt": generation}}, {"uuid": {"$gt": after}}]
-
-        async def page(session: Session) -> list[HistoryRow | RunRow]:
-            rows: list[HistoryRow | RunRow] = []
-            for condition in ranges:
-                if len(rows) < limit:
-                    query, sort = {"shard": shard_id, **condition}, [("uuid", 1), ("generation", -1)]
-                    found = client.collection(name).find(query, session=session, sort=sort, limit=limit - len(rows))
-                    rows += [ended(document) async for document in found]
-            return rows
-
-        found = await client.read(page)
+            ranges = [
+                {"shard": shard_id, "uuid": after, "generation": {"$lt": generation}},
+                {"shard": shard_id, "uuid": {"$gt": after}},
+            ]
+        sort = [("uuid", 1), ("generation", -1)]
+        found = await client.read(lambda session: in_ranges(client, session, name, ranges, sort, limit, ended))
         rows = [*within(bytes_max, found)]
         if len(found) < limit and len(rows) == len(found):
             return Ends(rows, _RUNS if kind == _HISTORY else None)
@@ -186,27 +202,18 @@ class MongoReads(ClientStore[MongoClient]):
     ) -> list[FailureRow]:
         """A shard's failures behind a place, or in the opposite order before it: range by range of the index."""
         client, than, order = self._open, "$lt" if descending else "$gt", -1 if descending else 1
-        ranges: list[Document] = [{}]
+        ranges: list[Document] = [{"shard": shard_id}]
         if after is not None:
             at, uuid, generation = Int64(after[0]), uuid_binary(after[1]), after[2]
             ranges = [
-                {"at": at, "uuid": uuid, "generation": {than: generation}},
-                {"at": at, "uuid": {than: uuid}},
-                {"at": {than: at}},
+                {"shard": shard_id, "at": at, "uuid": uuid, "generation": {than: generation}},
+                {"shard": shard_id, "at": at, "uuid": {than: uuid}},
+                {"shard": shard_id, "at": {than: at}},
             ]
-
-        async def page(session: Session) -> list[FailureRow]:
-            rows: list[FailureRow] = []
-            for condition in ranges:
-                if len(rows) < limit:
-                    sort = [(name, order) for name in ("at", "uuid", "generation")]
-                    query = {"shard": shard_id, **condition}
-                    wanted = limit - len(rows)
-                    cursor = client.collection("failures").find(query, session=session, sort=sort, limit=wanted)
-                    rows += [failure_row(document) async for document in cursor]
-            return rows
-
-        return await client.read(page)
+        sort = [(name, order) for name in ("at", "uuid", "generation")]
+        return await client.read(
+            lambda session: in_ranges(client, session, "failures", ranges, sort, limit, failure_row)
+        )
 
     async def shards(self) -> list[ShardState]:
         """Every shard that was ever claimed, by number, without those whose documents are damaged."""
