@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -80,16 +80,18 @@ def _raw(table: Table) -> dict[str, Kind]:
 
 def first_page(table: Table) -> Query:
     """The first rows of a table, by key."""
-    columns, key = ", ".join(table.columns), ", ".join(table.columns[: table.key])
-    sql = f"SELECT {columns} FROM {table.name} ORDER BY {key} LIMIT :most"
-    return Query(sql, results=table.columns, kinds=_raw(table))
+    return _page(table, "")
 
 
 def next_page(table: Table) -> Query:
     """The rows behind those with the key in `:after_0`, `:after_1`, …"""
+    key, after = table.columns[: table.key], (f":after_{place}" for place in range(table.key))
+    return _page(table, f"WHERE ({', '.join(key)}) > ({', '.join(after)}) ")
+
+
+def _page(table: Table, condition: str) -> Query:
     columns, key = ", ".join(table.columns), ", ".join(table.columns[: table.key])
-    after = ", ".join(f":after_{place}" for place in range(table.key))
-    sql = f"SELECT {columns} FROM {table.name} WHERE ({key}) > ({after}) ORDER BY {key} LIMIT :most"
+    sql = f"SELECT {columns} FROM {table.name} {condition}ORDER BY {key} LIMIT :most"
     return Query(sql, results=table.columns, kinds=_raw(table))
 
 
@@ -120,30 +122,22 @@ IDENTIFY = Query("UPDATE agent_identity SET agent_id = :identity")
 async def pages(database: AgentDatabase, table: Table) -> AsyncIterator[Sequence[Row]]:
     """All rows of a table, by key."""
     first, following, _ = _STATEMENTS[table.name]
-    page = await database.read(lambda session: first.fetch(session, most=_PAGE_ROWS))
+    page = await database.read(partial(first.fetch, most=_PAGE_ROWS))
     while page:
         yield page
         if len(page) < _PAGE_ROWS:
             return
         after = {f"after_{place}": value for place, value in enumerate(page[-1][: table.key])}
-        page = await database.read(partial(_following, following, after))
-
-
-def _following(query: Query, after: dict[str, object], session: Session) -> Coroutine[Any, Any, list[Row]]:
-    return query.fetch(session, most=_PAGE_ROWS, **after)
+        page = await database.read(partial(following.fetch, most=_PAGE_ROWS, **after))
 
 
 async def is_empty(database: AgentDatabase) -> bool:
     """Whether no table has a row."""
     for table in TABLES:
         first = _STATEMENTS[table.name][0]
-        if await database.read(partial(_one, first)):
+        if await database.read(partial(first.fetch, most=1)):
             return False
     return True
-
-
-def _one(query: Query, session: Session) -> Coroutine[Any, Any, list[Row]]:
-    return query.fetch(session, most=1)
 
 
 async def copy_tables(source: AgentDatabase, target: AgentDatabase, advance: Callable[[int], None]) -> None:
