@@ -41,7 +41,8 @@ def _server(data: Path, url: str) -> AbstractContextManager[processes.Running]:
 
 
 async def _drain(url: str, count: int) -> tuple[float, float]:
-    """Messages a second from the timers' instant until the stream has all of them, and the server's CPU seconds per 1,000."""
+    """Messages a second from the first that the stream has stored to the last, as webhooks are counted, and the server's CPU
+    seconds per 1,000."""
     client = await nats.connect(url)
     try:
         jetstream = client.jetstream()
@@ -62,12 +63,15 @@ async def _drain(url: str, count: int) -> tuple[float, float]:
                 raise RuntimeError("creating took longer than planned; the burst was due before it was complete")
             await asyncio.sleep(max(ahead_s - 0.3, 0))
             costs, deadline = Costs(server), time.monotonic() + 120
+            beside = scenarios.start_creating_beside(server, unused, due)
             while (stored := (await jetstream.stream_info(_SUBJECT.upper())).state.messages) < count:
                 if time.monotonic() > deadline:
                     raise RuntimeError(f"the stream has {stored} of {count} messages")
                 await asyncio.sleep(_POLL_S)
-            seconds = (processes.now_us() - due) / 1e6
             used = costs.of("burst drain", count)[scenarios.DRAIN_CPU]
+            first, last = [(await jetstream.get_msg(_SUBJECT.upper(), number)).time for number in (1, stored)]
+            assert first is not None and last is not None
+            await asyncio.to_thread(processes.finish, beside, failing=True)
     finally:
         await client.close()
-    return count / seconds, used
+    return count / (last - first).total_seconds(), used

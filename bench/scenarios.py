@@ -235,9 +235,7 @@ def burst(count: int, flow: str = "", batch: int = 0) -> Results:
             raise RuntimeError("creating took longer than planned; the burst was due before it was complete")
         time.sleep(max(ahead - 0.3, 0))
         costs, receiver_before = Costs(server), receiver.cpu_s()
-        beside = processes.start_load(
-            server.port, receiver.port, due_us=due + _HOUR_US, count=1_200, connections=8, rate=200, prefix="beside"
-        )
+        beside = start_creating_beside(server, receiver, due)
         seen = wait_for(receiver.port, count, 120)
         used = costs.of("burst drain", count)
         stats = stats_of(receiver.port)
@@ -253,6 +251,13 @@ def burst(count: int, flow: str = "", batch: int = 0) -> Results:
             "API during the drain, failed": api["failures"],
             "memory after burst, MiB": server.memory_mib(),
         }
+
+
+def start_creating_beside(server: processes.Running, receiver: processes.Running, due: int) -> subprocess.Popen[str]:
+    """Starts to create 200 timers a second, for six seconds, which are due an hour after those of a burst."""
+    return processes.start_load(
+        server.port, receiver.port, due_us=due + _HOUR_US, count=1_200, connections=8, rate=200, prefix="beside"
+    )
 
 
 def steady(rate: int, seconds: float) -> Results:
