@@ -6,8 +6,9 @@ database can't do; a run ends when everything has healed and nothing is left to 
 
 Modelled: heartbeats, leases, and claims that the database evaluates in two steps; batches that are fenced, torn, lost, late,
 or visible row by row; pages of loads; windows with horizon and watermark; attempts, each by itself or several sent together;
-retries, superseded results; creates, replaces and deletes; hand-overs; clocks that differ. Not modelled: history, suspension,
-schedules, namespaces, forwarded writes, bisected batches, attempts that outlive a hand-over, several shards.
+retries, superseded results; creates, replaces and deletes; hand-overs; clocks that differ; events and their sink. Not
+modelled: history, suspension, schedules, namespaces, forwarded writes, bisected batches, attempts that outlive a hand-over,
+gaps in what a sink gets, several shards.
 
     python -m tests.model [RUNS] [--first N] [--mutant NAME]
     python -m tests.model.mutants [NAME…] [--runs N]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .values import Attempt, Kind, Outcome, Row, Write
+from .values import Attempt, Event, EventKey, Kind, Outcome, Row, Write
 
 #: Among the possible states of a timer: it was deleted.
 DELETED = 0
@@ -22,6 +22,9 @@ class Ledger:
         self.possible: dict[int, set[int]] = {}
         #: Specs that were done, by the epochs of those attempts.
         self.done: dict[int, set[int]] = {}
+        #: The ends that the sink has events of, and the last of its events.
+        self.reported: set[int] = set()
+        self.last_event: EventKey = (0, 0)
         self.fired = 0
         self.repeats = 0
         #: Whether a fault or a change of owner may have repeated a call.
@@ -81,6 +84,18 @@ class Ledger:
     def ends(self, attempt: Attempt) -> None:
         """The receiver has taken the call."""
         self.done.setdefault(attempt.row.spec, set()).add(attempt.epoch)
+
+    def reports(self, event: Event) -> None:
+        """The sink gets an event that it does not have yet."""
+        if event.key < self.last_event:
+            raise Violation(f"out of order: {event}")
+        self.last_event = event.key
+        self.reported.add(event.spec)
+
+    def check_all_reported(self, ended: Iterable[int]) -> None:
+        """At the end of all, each end was reported to the sink."""
+        if unreported := set(ended) - self.reported:
+            raise Violation(f"never reported: {sorted(unreported)}")
 
     def check_none_lost(self, rows: Iterable[Row]) -> None:
         """Every acknowledged timer is stored, done, or perhaps deleted."""

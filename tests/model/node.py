@@ -149,7 +149,14 @@ class Node:
         world.ledger.repeats_excused |= epoch > 1
         self._last_epoch = epoch
         self.draining = False
-        self.window = Window(epoch, self.incarnation, world.mutant, world.store.traits.range_delete, self._attempts)
+        self.window = Window(
+            epoch,
+            self.incarnation,
+            world.mutant,
+            world.store.traits.range_delete,
+            self._attempts,
+            reports=world.reports,
+        )
         self._attempts = []
         if world.mutant is Mutant.CLAIM_LOADS_FROM_NOW:
             self.window.horizon = (self.now - 1, UUIDS)
@@ -319,3 +326,20 @@ class Node:
             attempts.remove(attempt)
         else:
             window.answered(attempt, None if retry_after is None else self.now + retry_after)
+
+    # ------------------------------------------------------------------ events
+
+    def publish(self) -> None:
+        """Sends the next event to the sink, or once more the one that the sink has not acknowledged."""
+        window, world = self.window, self._world
+        if window is None:
+            return
+        event = window.sent
+        if event is None or world.mutant is Mutant.EVENTS_SENT_TOGETHER:
+            event = world.store.first_event(window.events_read, window.events_durable) or event
+        if event is None:
+            return
+        window.sent, window.events_read = event, event.key
+        if world.mutant is Mutant.EVENT_DELETED_UNACKNOWLEDGED:
+            window.acknowledged(event)
+        world.send(self, ("event", event), world.sink(event), lambda _: window.acknowledged(event))

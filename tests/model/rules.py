@@ -54,6 +54,14 @@ class Mutant(Enum):
     )
     ITEM_SENT_WITHOUT_LEASE = 34, "a batch of calls is sent whatever the node's last heartbeat"
     ITEM_NOT_SENT_IS_FORGOTTEN = 34, "what was not sent with its batch of calls is not due again", 3851
+    EVENT_WRITTEN_LATER = 35, "an event is written with the batch after the one that it reports"
+    EVENT_READ_BEFORE_DURABLE = (
+        35,
+        "the owner publishes events of a batch that it does not know to be durable",
+        2978,
+    )
+    EVENTS_SENT_TOGETHER = 35, "an event is published before the one before is acknowledged", 322
+    EVENT_DELETED_UNACKNOWLEDGED = 35, "an event is deleted once it was sent, whether the sink has it or not", 626
     DELETES_BEFORE_UPSERTS = (
         18,
         "a batch in several transactions begins with its deletes, and replaces by delete and insert",

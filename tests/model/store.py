@@ -7,11 +7,12 @@ that the rest never happens if the sender or its connection is gone.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
+from itertools import zip_longest
 from random import Random
 from typing import NamedTuple
 
 from .rules import Mutant
-from .values import KEY_MIN, Batch, Key, Outcome, Row
+from .values import KEY_MIN, Batch, Event, EventKey, Key, Outcome, Row
 
 _COARSE_TICKS = 8
 
@@ -32,11 +33,13 @@ class Page(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """Writes `row`, or the end of a run, or deletes: the row of `uuid` (if it has the key, where one is given), or all from
-    `above` to `to`."""
+    """Writes `row`, or the end of a run, with its event if there is a sink; or deletes: the row of `uuid` (if it has the key,
+    where one is given), all from `above` to `to`, or an event that was `published`."""
 
     row: Row | None = None
-    ended: int = -1
+    ended: Row | None = None
+    event: Event | None = None
+    published: EventKey | None = None
     uuid: int = -1
     key: Key | None = None
     above: Key = KEY_MIN
@@ -50,6 +53,9 @@ class Store:
         self.rows: dict[int, Row] = {}
         #: Timers of which a finished run is kept.
         self.history: set[int] = set()
+        #: What has ended, by its spec, and the events that no owner has deleted yet.
+        self.ended: set[int] = set()
+        self.events: dict[EventKey, Event] = {}
         self.epoch = 0
         self.owner: int | None = None
         self.counters: dict[int, int] = {}
@@ -58,6 +64,7 @@ class Store:
         self._mutant = mutant
         # What loads still see of a transaction that is durable: its rows' former states.
         self._unseen: dict[int, Row | None] = {}
+        self._unseen_events: set[EventKey] = set()
         self._earlier: list[Row] = []
 
     # ------------------------------------------------------------------ members and claims
@@ -81,7 +88,7 @@ class Store:
             return None
         self.epoch, self.owner = expected_epoch + 1, owner
         yield True
-        while self._unseen and self._mutant is not Mutant.CLAIM_DOES_NOT_SETTLE:
+        while (self._unseen or self._unseen_events) and self._mutant is not Mutant.CLAIM_DOES_NOT_SETTLE:
             yield True
         return expected_epoch + 1
 
@@ -103,7 +110,7 @@ class Store:
             if self._mutant is Mutant.FENCE_ONLY_READS:
                 yield False
             self._write(chunk)
-            while self._unseen:
+            while self._unseen or self._unseen_events:
                 yield False
                 self._show_one()
         return Outcome.DURABLE
@@ -113,10 +120,12 @@ class Store:
 
     def _chunks(self, batch: Batch) -> list[list[_Change]]:
         upserts = [_Change(row=self._stored(row)) for row in batch.upserts]
-        upserts += [_Change(ended=row.key[1]) for row in batch.finished]
+        ends = zip_longest(batch.finished, batch.events)
+        upserts += [_Change(ended=row, event=event) for row, event in ends]
         deletes = [_Change(uuid=uuid, key=key) for uuid, key in batch.deletes]
         if batch.delete_to is not None:
             deletes.append(_Change(above=batch.delete_above, to=batch.delete_to))
+        deletes += [_Change(published=key) for key in batch.published]
         changes = upserts + deletes
         if self._mutant is Mutant.DELETES_BEFORE_UPSERTS:
             changes = [*deletes, *(_Change(uuid=row.key[1]) for row in batch.upserts), *upserts]
@@ -129,8 +138,10 @@ class Store:
         for change in self._random.sample(changes, len(changes)):
             if change.row is not None:
                 self.rows[change.row.key[1]] = change.row
-            elif change.ended >= 0:
-                self.history.add(change.ended)
+            elif change.ended is not None or change.event is not None:
+                self._end(change.ended, change.event)
+            elif change.published is not None:
+                self.events.pop(change.published, None)
             elif change.to is not None:
                 self._delete_range(change.above, change.to)
             elif change.key is None or (row := self.rows.get(change.uuid)) is None or row.key == change.key:
@@ -139,6 +150,15 @@ class Store:
             touched = former.keys() | self.rows.keys()
             changed = {uuid: former.get(uuid) for uuid in touched if former.get(uuid) is not self.rows.get(uuid)}
             self._unseen = {**changed, **self._unseen}
+
+    def _end(self, row: Row | None, event: Event | None) -> None:
+        if row is not None:
+            self.history.add(row.key[1])
+            self.ended.add(row.spec)
+        if event is not None:
+            self.events[event.key] = event
+            if not self.traits.isolated:
+                self._unseen_events.add(event.key)
 
     def _delete_range(self, above: Key, to: Key) -> None:
         low, high = self._order(above), self._order(to)
@@ -149,12 +169,19 @@ class Store:
     def _show_one(self) -> None:
         if self._unseen:
             del self._unseen[self._random.choice(sorted(self._unseen))]
+        elif self._unseen_events:
+            self._unseen_events.remove(self._random.choice(sorted(self._unseen_events)))
 
     # ------------------------------------------------------------------ loads
 
     def fetch(self, uuid: int) -> tuple[Row | None, bool]:
         """The timer's row, and whether a finished run of it is kept."""
         return self.rows.get(uuid), uuid in self.history
+
+    def first_event(self, after: EventKey, up_to: EventKey) -> Event | None:
+        """The first event of (after, up_to] that a read sees."""
+        seen = [key for key in self.events.keys() - self._unseen_events if after < key <= up_to]
+        return self.events[min(seen)] if seen else None
 
     def page(self, after: Key, up_to: Key, rows_max: int) -> Page:
         """Rows in (after, up_to] in order, and the key up to which they are all: a page may end before `rows_max`."""

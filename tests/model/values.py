@@ -23,6 +23,18 @@ KEY_MAX: Key = (1_000_000, UUIDS)
 Generation = tuple[int, int, int]
 
 
+#: Epoch and number of an event: the order of the shard's commits.
+EventKey = tuple[int, int]
+EVENT_MAX: EventKey = (1_000_000, 0)
+
+
+class Event(NamedTuple):
+    """What the sink gets of an end."""
+
+    key: EventKey
+    spec: int
+
+
 class Row(NamedTuple):
     """A timer's durable row. `spec` identifies the client's write that it stems from; retries keep it."""
 
@@ -85,7 +97,7 @@ class Attempt:
 @dataclass(eq=False)
 class Batch:
     """One fenced write. `final` has what becomes of each uuid: its row, or None where it is deleted; `finished` the rows
-    whose deletes it makes durable."""
+    whose deletes it makes durable, with their `events` if there is a sink; `published` the events that it deletes."""
 
     epoch: int
     owner: int
@@ -95,6 +107,8 @@ class Batch:
     deletes: list[tuple[int, Key | None]]
     delete_above: Key
     delete_to: Key | None
+    events: list[Event | None]
+    published: list[EventKey]
 
     @property
     def upserts(self) -> list[Row]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from .rules import Mutant
 from .store import Page
-from .values import KEY_MAX, KEY_MIN, Attempt, Batch, Key, Kind, Outcome, Row, Write
+from .values import EVENT_MAX, KEY_MAX, KEY_MIN, Attempt, Batch, Event, EventKey, Key, Kind, Outcome, Row, Write
 
 #: Reads a timer's row, and whether a finished run of it is kept.
 Fetch = Callable[[int], tuple[Row | None, bool]]
@@ -27,7 +27,14 @@ class Window:
     """All transitions of one shard's timers; no I/O and no clock."""
 
     def __init__(
-        self, epoch: int, incarnation: int, mutant: Mutant | None, range_delete: bool, orphaned: Iterable[Attempt] = ()
+        self,
+        epoch: int,
+        incarnation: int,
+        mutant: Mutant | None,
+        range_delete: bool,
+        orphaned: Iterable[Attempt] = (),
+        *,
+        reports: bool = False,
     ) -> None:
         self.epoch = epoch
         self.incarnation = incarnation
@@ -47,6 +54,16 @@ class Window:
         self._sequence = 0
         self._watermark = KEY_MIN
         self._mutant = mutant
+        #: Up to where events were read, and up to where they are known to be durable: those of former owners are.
+        self.events_read: EventKey = (0, 0)
+        self.events_durable: EventKey = EVENT_MAX if mutant is Mutant.EVENT_READ_BEFORE_DURABLE else (epoch, 0)
+        #: The event that the sink has not acknowledged yet; those that it has, until a batch deletes them.
+        self.sent: Event | None = None
+        self.published: list[EventKey] = []
+        self._reports = reports
+        self._events = 0
+        # What a mutant writes with the next batch.
+        self._unwritten: list[Event | None] = []
         for attempt in orphaned:
             attempt.superseded = attempt.stale = True
             self.attempts.append(attempt)
@@ -114,7 +131,7 @@ class Window:
     def assemble(self, fetch: Fetch, *, exact: bool) -> Batch | None:
         """The next batch, of all that is pending and finished; None if there is nothing. `exact`: finished rows beyond the
         watermark are deleted by uuid."""
-        if not self.pending and not self.finished:
+        if not (self.pending or self.finished or self.published):
             return None
         ops, self.pending = self.pending, []
         final = self._final_states(ops, fetch)
@@ -134,7 +151,17 @@ class Window:
         if self._mutant is Mutant.RANGE_FROM_WATERMARK:
             above = self._watermark
             self._watermark = max(above, watermark or above)
-        return Batch(self.epoch, self.incarnation, ops, final, finished, deletes, above, watermark)
+        events, (published, self.published) = self._report(finished), (self.published, [])
+        return Batch(self.epoch, self.incarnation, ops, final, finished, deletes, above, watermark, events, published)
+
+    def _report(self, finished: list[Row]) -> list[Event | None]:
+        events: list[Event | None] = []
+        for row in finished if self._reports else ():
+            self._events += 1
+            events.append(Event((self.epoch, self._events), row.spec))
+        if self._mutant is Mutant.EVENT_WRITTEN_LATER:
+            events, self._unwritten = self._unwritten, events
+        return events
 
     def _final_states(self, ops: list[Write], fetch: Fetch) -> dict[int, Row | None]:
         """One state for each uuid: the last write decides, but a result decides nothing against a client's write."""
@@ -191,6 +218,7 @@ class Window:
 
     def committed(self, batch: Batch) -> None:
         """The batch is durable: each of its uuids leaves its old place and enters the new one."""
+        self.events_durable = max(self.events_durable, *(event.key for event in batch.events if event), (0, 0))
         for row in batch.finished:
             uuid = row.key[1]
             if self.finished.get(uuid) is row:
@@ -298,6 +326,14 @@ class Window:
             self.horizon = min(self.horizon, (instant, uuid - 1))
         if self._mutant is not Mutant.LOAD_SURVIVES_TRUNCATION:
             self.load = None
+
+    # ------------------------------------------------------------------ events
+
+    def acknowledged(self, event: Event) -> None:
+        """The sink has the event: the next batch deletes it, and the next one may go."""
+        if self.sent == event:
+            self.sent = None
+            self.published.append(event.key)
 
     # ------------------------------------------------------------------ states
 

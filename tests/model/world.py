@@ -10,7 +10,7 @@ from .ledger import Ledger, Violation
 from .node import Node
 from .rules import Mutant
 from .store import Store, Traits
-from .values import MEMBER_TIMEOUT, NODE_LEASE, SKEW_MAX, UUIDS, Kind
+from .values import MEMBER_TIMEOUT, NODE_LEASE, SKEW_MAX, UUIDS, Event, EventKey, Kind
 
 _NODES = 3
 #: Until everything has fired after all faults have ended; it takes at most a member's timeout and the latest retry.
@@ -75,6 +75,9 @@ class World:
         self.messages: list[Message] = []
         #: Whether calls are collected and sent together: in each fourth run.
         self.collects = seed % 4 == 3
+        #: Whether ends are reported to a sink: in each eighth run.
+        self.reports = seed % 16 in (2, 8)
+        self._in_sink: set[EventKey] = set()
         self._incarnations = 0
         self._faults = random.random() < 0.9
         self._steps = random.choice((200, 600, 1200))
@@ -113,6 +116,7 @@ class World:
             (self._purge, 1),
             (self._fault, 1),
             *(((self._send_collected, 3),) if self.collects else ()),
+            *(((self._publish, 8), (self._fire, 20), (self._answer, 20)) if self.reports else ()),
         )
         # Each run has a character of its own: slow receivers, busy clients, many faults.
         actions = [action for action, weight in weighted for _ in range(weight * self.random.choice((1, 2, 4)))]
@@ -242,6 +246,18 @@ class World:
         if node := self._awake():
             node.send_collected()
 
+    def _publish(self) -> None:
+        node = self._owner()
+        if node and not node.cut_off:
+            node.publish()
+
+    def sink(self, event: Event) -> Generator[bool, None, None]:
+        """Takes an event; one that it has is dropped by its id."""
+        if event.key not in self._in_sink:
+            self._in_sink.add(event.key)
+            self.ledger.reports(event)
+        yield False
+
     def _answer(self) -> None:
         if node := self._awake():
             done = self.random.random() < 0.6
@@ -339,7 +355,8 @@ class World:
             node.frozen = node.cut_off = False
             node.skew = 0
         for _ in range(_HEALING_ROUNDS_MAX):
-            if not self.store.rows and not self.messages and all(n.window is None or n.window.idle for n in self.nodes):
+            stored = self.store.rows or self.store.events
+            if not stored and not self.messages and all(n.window is None or n.window.idle for n in self.nodes):
                 break
             self.ticks += 2
             for message in self.messages[:]:
@@ -348,6 +365,8 @@ class World:
                 self._work(node)
             self.check()
         self.ledger.check_all_fired(self.store.rows.values())
+        if self.reports:
+            self.ledger.check_all_reported(self.store.ended)
 
     def _complete_with_others(self, message: Message) -> None:
         """A claim may have to wait for a batch."""
@@ -370,5 +389,6 @@ class World:
             node.fire()
             node.send_collected()
             node.answer(None)
+            node.publish()
         if node.draining:
             node.release()
