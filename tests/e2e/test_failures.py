@@ -41,5 +41,10 @@ async def test_failures_are_found_from_now_and_replayed_until_none_is_left(shown
         assert {call.headers["webhook-id"] for call in calls[:60]} == {
             call.headers["webhook-id"] for call in calls[60:]
         }
+        # Neither the verdict nor a row states what is in order again.
+        await shown.go(f"/?namespace={api.namespace}")
+        await expect(page.locator(".calm")).to_contain_text("no failure of the last hour is left")
+        await expect(page.locator("#sentence")).not_to_contain_text("failing")
+        await expect(page.locator(".incident", has_text="HTTP 500")).to_have_count(0)
         await shown.go(f"/failures?namespace={api.namespace}")
         await expect(page.get_by_text("HTTP 500")).to_have_count(0)

@@ -23,7 +23,7 @@ from tocsin.web.pages.overview import band
 from tocsin.web.pages.overview.content import Verdict, outage_sentence, verdict
 from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Pause, Present
-from tocsin.web.pages.overview.paused import PausedNamespace, PausedSchedule, PausedSchedules
+from tocsin.web.pages.overview.paused import PausedDestination, PausedNamespace, PausedSchedule, PausedSchedules
 
 SECOND, MINUTE = 1_000_000, 60_000_000
 DATABASE = "PostgreSQL at db:5432"
@@ -38,7 +38,7 @@ def judged(minute: Counts | None = None, hour: Counts | None = None, **values: A
     minute = Counts() if minute is None else minute
     usual = {
         "calls": CallCounts(), "present": present(), "due": BoundedCount(7), "failing": 0, "paused": [], "others": [],
-        "outages": [],
+        "outages": [], "destinations": [],
     }  # fmt: skip
     return verdict(minute=minute, hour=hour or minute, database=DATABASE, **{**usual, **values})
 
@@ -79,6 +79,11 @@ def test_verdict_of_a_quiet_and_of_a_busy_service() -> None:
         (
             {"present": present("b"), "calls": CallCounts(succeeded=1, failed=2)},
             "Timers fire on time. 2 service calls failed in the last minute, and the node b does not respond.",
+            "busy",
+        ),
+        (
+            {"destinations": [PausedDestination("https://carrier.example:443", 3)]},
+            "Timers fire on time. The destination carrier.example:443 is paused.",
             "busy",
         ),
         ({"present": present(overdue_s=5.0)}, "Timers are late: the oldest due one has waited 5 s.", "alarm"),
@@ -137,7 +142,7 @@ def test_an_outage_that_is_over_is_reported_with_its_numbers() -> None:
 def rows(**values: Any) -> list[tuple[str, str, str, str, str]]:
     usual: dict[str, Any] = {
         "pauses": [], "outages": [], "paused": [], "schedules": [], "slots": [], "failing": {}, "calls_failing": {},
-        "wanted": lambda _: True, "may_admin": True, "may_write": lambda _: True,
+        "destinations": [], "left": lambda _: None, "wanted": lambda _: True, "may_admin": True, "may_write": lambda _: True,
     }  # fmt: skip
     link = band.query_of("")
     found = incidents(**{**usual, **values}, database=DATABASE, docs="/docs/", now_us=NOW, link=link)
@@ -165,6 +170,23 @@ def test_each_row_leads_to_what_it_counts() -> None:
     # What was summed up because there are many names has no list of its own.
     rest = {failing_place(OTHER_NAMESPACES, OTHER_DESTINATIONS): failures}
     assert rows(failing=rest)[0][4] == "/timers?view=failed"
+
+
+def test_failures_that_were_dealt_with_need_no_attention() -> None:
+    failing = {failing_place("billing", "http://psp:80", "/charge"): Failures(5, 3, "HTTP_500", NOW)}
+    assert rows(failing=failing, left=lambda _: 0) == []
+    assert [number for _, _, number, _, _ in rows(failing=failing, left=lambda _: 2)] == ["2"]
+    # Without an end of a timer there is nothing to deal with: it is retried.
+    retried = {place: Failures(5, 0, "HTTP_500", NOW) for place in failing}
+    assert [number for _, _, number, _, _ in rows(failing=retried, left=lambda _: 0)] == ["5"]
+
+
+def test_paused_destinations_have_rows_of_their_own() -> None:
+    paused = [PausedDestination("https://carrier.example:443", 3)]
+    assert rows(destinations=paused) == [
+        ("paused", "carrier.example:443 is paused", "3", "Resume", "/destinations"),
+    ]  # fmt: skip
+    assert rows(destinations=paused, may_admin=False)[0][3] == "Show"
 
 
 def test_pauses_come_first_and_outages_that_are_over_last() -> None:

@@ -48,6 +48,7 @@ from tocsin.web.pages.monitors.editing import MonitorEditing
 from tocsin.web.pages.monitors.monitors import MonitorPages
 from tocsin.web.pages.outages import Outages
 from tocsin.web.pages.overview.nodes import Nodes
+from tocsin.web.pages.overview.open_failures import OpenFailures
 from tocsin.web.pages.overview.overview import Overview
 from tocsin.web.pages.overview.paused import Paused, PausedSchedules
 from tocsin.web.pages.overview.upcoming import Upcoming
@@ -99,6 +100,7 @@ def compose(
     nodes = Nodes(service)
     schedules = Schedules(service)
     paused, paused_schedules, upcoming = Paused(service, clock), PausedSchedules(schedules), Upcoming(service, clock)
+    open_failures = OpenFailures(service, clock)
     outages = Outages(service, nodes, database, agent_database)
     pages = Pages(
         assets,
@@ -135,7 +137,7 @@ def compose(
     monitor_pages = MonitorPages(site, monitors)
     inbox_pages = [] if parts.inbox is None else [InboxPage(site, parts.inbox)]
     families = (
-        Overview(site, parts.statistics, nodes, paused, paused_schedules, upcoming, welcome, database),
+        Overview(site, parts.statistics, nodes, paused, open_failures, paused_schedules, upcoming, welcome, database),
         welcome,
         SignInPart(site, sessions, parts.auth_failures, single),
         single,
@@ -188,6 +190,7 @@ def compose(
         closing=[
             nodes.close,
             paused.close,
+            open_failures.close,
             paused_schedules.close,
             upcoming.close,
             site.counts.close,

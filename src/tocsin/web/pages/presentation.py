@@ -267,6 +267,11 @@ def with_query(path: str, query: Mapping[str, str]) -> str:
     return f"{path}{'&' if '?' in path else '?'}{urlencode(query)}"
 
 
+def host_of(destination: str) -> str:
+    """The host of a destination, without its scheme."""
+    return destination.partition("://")[2] or destination
+
+
 def host_and_path(sent_url: str) -> tuple[str, str]:
     """The host and the rest of a URL, with secrets redacted."""
     url = redact_url(sent_url)

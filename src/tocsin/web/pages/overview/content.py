@@ -10,8 +10,8 @@ from tocsin.statistics.slots import CallCounts, Counts
 from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.outages import paused_words, was
 from tocsin.web.pages.overview.nodes import Present
-from tocsin.web.pages.overview.paused import PausedNamespace
-from tocsin.web.pages.presentation import count, milliseconds, span
+from tocsin.web.pages.overview.paused import PausedDestination, PausedNamespace
+from tocsin.web.pages.presentation import count, host_of, milliseconds, span
 
 #: Timers overdue by more than this are reported; shorter delays are normal.
 _OVERDUE_S = 1.0
@@ -35,6 +35,7 @@ def verdict(
     due: BoundedCount,
     failing: int,
     paused: Sequence[PausedNamespace],
+    destinations: Sequence[PausedDestination],
     others: Sequence[str],
     outages: Sequence[Outage],
     database: str,
@@ -42,8 +43,8 @@ def verdict(
     scoped: bool = False,
 ) -> Verdict:
     """The verdict on the scope's last minute, hour and calls of the last minute. `due`: timers of the next hour; `failing`:
-    places at which something failed in the last minutes; `others`: why this node is not ready, apart from a pause; `outages`:
-    those of the last hour; `schedules`: how many paused themselves; `scoped`: the scope is one namespace, and what is overdue
+    how many destinations failed in the last minutes; `destinations`: the paused ones; `others`: why this node is not ready,
+    apart from a pause; `outages`: those of the last hour; `schedules`: how many paused themselves; `scoped`: the scope is one namespace, and what is overdue
     may be in another one."""
     if present.pauses:
         return _paused(present, others, database)
@@ -57,7 +58,7 @@ def verdict(
         )
         title = f"Timers are late{where}: the oldest due one has waited {behind}."
         return Verdict(title, f"{_rate(minute)}. {past}", "alarm")
-    troubles = _troubles(minute, failing, paused, schedules, present.silent, calls)
+    troubles = _troubles(minute, failing, paused, destinations, schedules, present.silent, calls)
     if not minute.fires and not troubles:
         soon = _soon(due, known=present.overdue_s is not None)
         return Verdict("Quiet: nothing fired in the last minute.", f"{soon}{past}", "calm")
@@ -101,6 +102,7 @@ def _troubles(
     minute: Counts,
     failing: int,
     paused: Sequence[PausedNamespace],
+    destinations: Sequence[PausedDestination],
     schedules: int,
     silent: Sequence[str],
     calls: CallCounts,
@@ -118,6 +120,12 @@ def _troubles(
     if paused:
         found.append(
             f"the namespace {paused[0].name} is paused" if len(paused) == 1 else f"{len(paused)} namespaces are paused"
+        )
+    if destinations:
+        found.append(
+            f"the destination {host_of(destinations[0].name)} is paused"
+            if len(destinations) == 1
+            else f"{len(destinations)} destinations are paused"
         )
     if schedules:
         found.append(

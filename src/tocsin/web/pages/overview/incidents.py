@@ -14,8 +14,8 @@ from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.outages import RUNBOOK, was, why
 from tocsin.web.pages.overview.band import Link, Part, spark
 from tocsin.web.pages.overview.nodes import Pause
-from tocsin.web.pages.overview.paused import PausedNamespace, PausedSchedule
-from tocsin.web.pages.presentation import count, failures_path, span
+from tocsin.web.pages.overview.paused import PausedDestination, PausedNamespace, PausedSchedule
+from tocsin.web.pages.presentation import count, failures_path, host_of, span
 from tocsin.web.pages.schedules.presentation import schedule_path
 
 _MINUTE_US = 60_000_000
@@ -23,7 +23,7 @@ _MINUTE_US = 60_000_000
 _GROUPS_MAX = 8
 #: Minutes of the small chart of a group.
 _SPARK_MINUTES = 24
-_CALLS_MAX, _NAMESPACES_MAX, _SCHEDULES_MAX = 3, 5, 5
+_CALLS_MAX, _NAMESPACES_MAX, _DESTINATIONS_MAX, _SCHEDULES_MAX = 3, 5, 5, 5
 _OUTAGES_MAX = 3
 
 
@@ -51,9 +51,11 @@ def incidents(
     database: str,
     outages: Sequence[Outage],
     paused: Sequence[PausedNamespace],
+    destinations: Sequence[PausedDestination],
     schedules: Sequence[PausedSchedule],
     slots: Sequence[Slot],
     failing: Mapping[str, Failures],
+    left: Callable[[str], int | None],
     calls_failing: Mapping[str, Failures],
     wanted: Callable[[str], bool],
     may_admin: bool,
@@ -63,11 +65,13 @@ def incidents(
     link: Link,
 ) -> list[Incident]:
     """All rows. `wanted` are the namespaces of the scope, `may_write` those of them in which the reader may change something;
-    `database` is the store's name and place."""
+    `left`: how many failures of a place are still listed, if that is
+    known; `database` is the store's name and place."""
     rows = [_pause(each, database, docs, now_us) for each in pauses]
-    rows += _groups(slots, failing, wanted, now_us, link)
+    rows += _groups(slots, failing, left, wanted, now_us, link)
     rows += _calls(calls_failing)
     rows += [_namespace(each, may_admin, link) for each in paused[:_NAMESPACES_MAX]]
+    rows += [_destination(each, may_admin) for each in destinations[:_DESTINATIONS_MAX]]
     rows += _schedules(schedules, may_write, link)
     ended = [each for each in outages if each.to_us is not None][:_OUTAGES_MAX]
     return [*rows, *(_outage(each, database, link) for each in ended)]
@@ -84,13 +88,19 @@ def _pause(pause: Pause, database: str, docs: str, now_us: int) -> Incident:
 def _groups(
     slots: Sequence[Slot],
     failing: Mapping[str, Failures],
+    left: Callable[[str], int | None],
     wanted: Callable[[str], bool],
     now_us: int,
     link: Link,
 ) -> list[Incident]:
     """Failures by namespace, destination and path; the most first. A row's error is the last one there; its link leads to the
-    group of failures with this error, or to the pending timers with it."""
-    shown = [(place, failures) for place, failures in failing.items() if wanted(split_place(place)[0])]
+    group of failures with this error, or to the pending timers with it. Places of which all failures were dealt with have no
+    row."""
+    shown = [
+        (place, failures)
+        for place, failures in failing.items()
+        if wanted(split_place(place)[0]) and not is_resolved(failures, left(place))
+    ]
     shown.sort(key=lambda each: (-each[1].exhausted, -each[1].failures))
     rows = []
     for place, failures in shown[:_GROUPS_MAX]:
@@ -109,13 +119,19 @@ def _groups(
         begins = now_us - now_us % _MINUTE_US
         by_minute = {slot.begins_us: slot.failing.get(place) for slot in slots}
         chart = [by_minute.get(begins - i * _MINUTE_US) for i in range(_SPARK_MINUTES)][::-1]
+        number, unit = failures.failures, "attempts failed, retried"
+        if failures.exhausted:
+            open_number = left(place)
+            number, unit = failures.exhausted, "failed this hour"
+            if open_number is not None and open_number < failures.exhausted:
+                number, unit = open_number, f"left of {count(failures.exhausted)} failed this hour"
         rows.append(
             Incident(
                 "failed",
                 f"{error.replace('_', ' ')} · {path or destination}",
                 f"{namespace}, {destination}.{f' {detail.strip()}.' if detail.strip() else ''} The last one",
-                count(failures.exhausted or failures.failures),
-                "failed this hour" if failures.exhausted else "attempts failed, retried",
+                count(number),
+                unit,
                 "Show",
                 where,
                 at=failures.last_at,
@@ -123,6 +139,11 @@ def _groups(
             )
         )
     return rows
+
+
+def is_resolved(failures: Failures, left: int | None) -> bool:
+    """Whether a place had failures, and all of them were replayed or dismissed."""
+    return failures.exhausted > 0 and left == 0
 
 
 def _calls(failing: Mapping[str, Failures]) -> list[Incident]:
@@ -158,6 +179,20 @@ def _namespace(paused: PausedNamespace, may_admin: bool, link: Link) -> Incident
         link({"namespace": paused.name}),
         form="/namespaces/change" if may_admin else "",
         fields={"name": paused.name, "paused": "no"},
+    )
+
+
+def _destination(paused: PausedDestination, may_admin: bool) -> Incident:
+    return Incident(
+        "paused",
+        f"{host_of(paused.name)} is paused",
+        "Timers fire there when the destination is resumed.",
+        count(paused.waiting),
+        "waiting",
+        "Resume" if may_admin else "Show",
+        "/destinations",
+        form="/destinations/resume" if may_admin else "",
+        fields={"destination": paused.name},
     )
 
 

@@ -18,8 +18,9 @@ from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.outages import RUNBOOK
 from tocsin.web.pages.overview import band, content
-from tocsin.web.pages.overview.incidents import incidents
+from tocsin.web.pages.overview.incidents import incidents, is_resolved
 from tocsin.web.pages.overview.nodes import Nodes, Present
+from tocsin.web.pages.overview.open_failures import OpenFailures
 from tocsin.web.pages.overview.paused import Paused, PausedSchedule, PausedSchedules
 from tocsin.web.pages.overview.upcoming import Upcoming
 from tocsin.web.pages.overview.welcome import Welcome
@@ -54,6 +55,7 @@ class Overview(Part):
         reader: StatisticsReader,
         nodes: Nodes,
         paused: Paused,
+        failures: OpenFailures,
         schedules: PausedSchedules,
         upcoming: Upcoming,
         welcome: Welcome,
@@ -63,6 +65,7 @@ class Overview(Part):
         self._reader = reader
         self._nodes = nodes
         self._paused = paused
+        self._failures = failures
         self._schedules = schedules
         self._upcoming = upcoming
         self._welcome = welcome
@@ -118,16 +121,18 @@ class Overview(Part):
         return not (used or present.window_timers or present.silent or self._upcoming.due or self._paused.namespaces)
 
     async def _refresh(self) -> None:
-        each = (self._reader, self._paused, self._schedules, self._upcoming)
+        each = (self._reader, self._paused, self._failures, self._schedules, self._upcoming)
         await asyncio.gather(self._nodes.refresh(), *(part.refresh_for_page() for part in each))
 
     def _verdict(self, scope: _Scope, hour: Hour, present: Present) -> content.Verdict:
         sums = total([hour.complete, hour.open], self._places_max)
-        failing = [
-            failures
+        failing = {
+            split_place(place)[1]
             for place, failures in sums.failing.items()
-            if scope.wanted(split_place(place)[0]) and hour.at_us - failures.last_at <= _FAILS_US
-        ]
+            if scope.wanted(split_place(place)[0])
+            and hour.at_us - failures.last_at <= _FAILS_US
+            and not is_resolved(failures, self._failures.of(place))
+        }
         others = [each for each in self._service.not_ready_because() if not each.startswith(_PAUSED)]
         return content.verdict(
             minute=hour.last_minute.counts(scope.wanted),
@@ -137,6 +142,7 @@ class Overview(Part):
             due=BoundedCount(len(self._due(scope, hour)), more=self._upcoming.until_us is not None),
             failing=len(failing),
             paused=[each for each in self._paused.namespaces if scope.wanted(each.name)],
+            destinations=self._paused.destinations if scope.whole else [],
             others=others if scope.whole else [],
             outages=self._outages(hour) if scope.whole else [],
             database=self._database,
@@ -162,9 +168,11 @@ class Overview(Part):
                 database=self._database,
                 outages=outages if scope.whole else [],
                 paused=[each for each in self._paused.namespaces if scope.wanted(each.name)],
+                destinations=self._paused.destinations if scope.whole else [],
                 schedules=self._paused_schedules(scope),
                 slots=slots,
                 failing=sums.failing,
+                left=self._failures.of,
                 calls_failing=sums.calls_failing if scope.whole else {},
                 wanted=scope.wanted,
                 may_admin=context.principal.may(Role.ADMIN),
@@ -210,6 +218,8 @@ class Overview(Part):
             sum(each.late for each in latest) if scope.whole else "",
             calls.submitted + calls.succeeded + calls.failed if scope.whole else "",
             len(self._due(scope, hour)),
+            self._failures.number(scope.wanted),
+            " ".join(f"{each.name}:{each.waiting}" for each in self._paused.destinations) if scope.whole else "",
             len(schedules := self._paused_schedules(scope)),
             max((each.ended_at // 1_000_000 for each in schedules), default=0),
             " ".join(

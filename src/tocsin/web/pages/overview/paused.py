@@ -1,5 +1,5 @@
-"""The paused namespaces with the number of their overdue timers, and the schedules that paused themselves: read while an
-overview is open."""
+"""The paused namespaces with the number of their overdue timers, the paused destinations, and the schedules that paused
+themselves: read while an overview is open."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from tocsin.web.pages.counts import COUNTED_MAX, BoundedCount, count_timers
 _READ_INTERVAL_S = 5.0
 #: Reads of a hundred schedules each with which one look goes on. No index has the paused ones.
 _LOOK_READS_MAX = 10
+#: Destinations that are looked at.
+_DESTINATIONS_MAX = 100
 #: Schedules that paused themselves of which something is kept.
 _KEPT_MAX = 1_000
 
@@ -32,6 +34,13 @@ class PausedNamespace:
     waiting: BoundedCount
 
 
+class PausedDestination(NamedTuple):
+    """A paused destination, and how many due timers wait for it in the memory of all nodes."""
+
+    name: str
+    waiting: int
+
+
 async def count_due(service: TimerService, namespace: str, before_us: int) -> BoundedCount:
     """The number of the namespace's pending timers that are due before an instant."""
     pending = frozenset({Status.PENDING})
@@ -39,20 +48,26 @@ async def count_due(service: TimerService, namespace: str, before_us: int) -> Bo
 
 
 class Paused(Refreshed):
-    """The paused namespaces, as of a few seconds ago. If the store does not respond, the previous result stays; the health
-    sentence reports the store."""
+    """The paused namespaces and destinations, as of a few seconds ago. If the store does not respond, the previous result
+    stays; the health sentence reports the store."""
 
     def __init__(self, service: TimerService, clock: Clock) -> None:
         super().__init__(_READ_INTERVAL_S)
         self._service = service
         self._clock = clock
         self.namespaces: list[PausedNamespace] = []
+        self.destinations: list[PausedDestination] = []
 
     async def _read(self) -> None:
         try:
             names = [each.name for each in await self._service.namespaces.all() if each.paused]
             now_us = self._clock.now_us()
             self.namespaces = [PausedNamespace(name, await count_due(self._service, name, now_us)) for name in names]
+            # The paused ones come first.
+            views, _, _ = await self._service.destinations.list(_DESTINATIONS_MAX)
+            self.destinations = [
+                PausedDestination(each.total.name, each.total.waiting) for each in views if each.paused_at is not None
+            ]
         except Unavailable:
             return
 
