@@ -18,4 +18,7 @@ def test_only_what_a_database_reports_is_shown() -> None:
 
 
 def test_sizes_are_written_in_their_unit() -> None:
+    assert [size(each) for each in (1_023, 1_020 * 2**10, 1_023.7 * 2**10, 3_000 * 2**40)] == [
+        "1,023 B", "1,020 KiB", "1 MiB", "3,000 TiB",
+    ]  # fmt: skip
     assert [size(each) for each in (5, 2_048, 8.1 * 2**20, 2**40)] == ["5 B", "2 KiB", "8.1 MiB", "1 TiB"]

@@ -73,7 +73,12 @@ def facts_of(facts: StoreFacts) -> list[tuple[str, str]]:
 def size(number_of_bytes: float) -> str:
     """A number of bytes, in the unit in which it is below 1,024."""
     for unit in ("B", "KiB", "MiB", "GiB"):
-        if number_of_bytes < 1_024:
-            return f"{number_of_bytes:.3g} {unit}" if unit != "B" else f"{number_of_bytes:.0f} {unit}"
+        if round(number_of_bytes) < 1_024:
+            return f"{_three_digits(number_of_bytes)} {unit}"
         number_of_bytes /= 1_024
-    return f"{number_of_bytes:.3g} TiB"
+    return f"{_three_digits(number_of_bytes)} TiB"
+
+
+def _three_digits(number: float) -> str:
+    """At least three significant digits, without an exponent."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"

@@ -44,8 +44,8 @@ def verdict(
 ) -> Verdict:
     """The verdict on the scope's last minute, hour and calls of the last minute. `due`: timers of the next hour; `failing`:
     how many destinations failed in the last minutes; `destinations`: the paused ones; `others`: why this node is not ready,
-    apart from a pause; `outages`: those of the last hour; `schedules`: how many paused themselves; `scoped`: the scope is one namespace, and what is overdue
-    may be in another one."""
+    apart from a pause; `outages`: those of the last hour; `schedules`: how many paused themselves; `scoped`: the scope is one
+    namespace, and what is overdue may be in another one."""
     if present.pauses:
         return _paused(present, others, database)
     if others:
