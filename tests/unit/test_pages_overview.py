@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from tocsin.web.pages.overview import band
 from tocsin.web.pages.overview.content import Verdict, outage_sentence, verdict
 from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Pause, Present
+from tocsin.web.pages.overview.open_failures import OpenFailures
 from tocsin.web.pages.overview.paused import PausedDestination, PausedNamespace, PausedSchedule, PausedSchedules
 
 SECOND, MINUTE = 1_000_000, 60_000_000
@@ -174,11 +176,23 @@ def test_each_row_leads_to_what_it_counts() -> None:
 
 def test_failures_that_were_dealt_with_need_no_attention() -> None:
     failing = {failing_place("billing", "http://psp:80", "/charge"): Failures(5, 3, "HTTP_500", NOW)}
-    assert rows(failing=failing, left=lambda _: 0) == []
     assert [number for _, _, number, _, _ in rows(failing=failing, left=lambda _: 2)] == ["2"]
-    # Without an end of a timer there is nothing to deal with: it is retried.
-    retried = {place: Failures(5, 0, "HTTP_500", NOW) for place in failing}
-    assert [number for _, _, number, _, _ in rows(failing=retried, left=lambda _: 0)] == ["5"]
+
+    (place,) = failing
+    left = OpenFailures(None, None)  # type: ignore[arg-type]
+    slots = [Slot(NOW - 2 * MINUTE, failing=failing), Slot(NOW - MINUTE)]
+    # Before the store was read, it is not known.
+    assert left.needing_attention(slots, failing) == failing
+    left._complete = True
+    assert left.needing_attention(slots, failing) == {}
+    # What was replayed and fails again is retried, and that needs attention.
+    again = {place: Failures(2, 0, "HTTP_500", NOW)}
+    slots.append(Slot(NOW, failing=again))
+    assert left.needing_attention(slots, {place: Failures(7, 3, "HTTP_500", NOW)}) == again
+    left._counts["billing", "http://psp/charge"] = 1
+    assert left.needing_attention(slots, failing) == failing
+    left._unlisted, left._counts = frozenset({"billing"}), Counter()
+    assert left.needing_attention(slots, failing) == failing
 
 
 def test_paused_destinations_have_rows_of_their_own() -> None:

@@ -65,8 +65,7 @@ def incidents(
     link: Link,
 ) -> list[Incident]:
     """All rows. `wanted` are the namespaces of the scope, `may_write` those of them in which the reader may change something;
-    `left`: how many failures of a place are still listed, if that is
-    known; `database` is the store's name and place."""
+    `left`: how many failures of a place are still listed, if that is known; `database` is the store's name and place."""
     rows = [_pause(each, database, docs, now_us) for each in pauses]
     rows += _groups(slots, failing, left, wanted, now_us, link)
     rows += _calls(calls_failing)
@@ -94,13 +93,8 @@ def _groups(
     link: Link,
 ) -> list[Incident]:
     """Failures by namespace, destination and path; the most first. A row's error is the last one there; its link leads to the
-    group of failures with this error, or to the pending timers with it. Places of which all failures were dealt with have no
-    row."""
-    shown = [
-        (place, failures)
-        for place, failures in failing.items()
-        if wanted(split_place(place)[0]) and not is_resolved(failures, left(place))
-    ]
+    group of failures with this error, or to the pending timers with it."""
+    shown = [(place, failures) for place, failures in failing.items() if wanted(split_place(place)[0])]
     shown.sort(key=lambda each: (-each[1].exhausted, -each[1].failures))
     rows = []
     for place, failures in shown[:_GROUPS_MAX]:
@@ -139,11 +133,6 @@ def _groups(
             )
         )
     return rows
-
-
-def is_resolved(failures: Failures, left: int | None) -> bool:
-    """Whether a place had failures, and all of them were replayed or dismissed."""
-    return failures.exhausted > 0 and left == 0
 
 
 def _calls(failing: Mapping[str, Failures]) -> list[Incident]:

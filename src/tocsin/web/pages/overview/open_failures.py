@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tocsin.model.errors import TocsinError
 from tocsin.model.failure import destination_of, split_failure
 from tocsin.model.namespace import HistoryMode
 from tocsin.ports.clock import Clock
 from tocsin.statistics.counting import PATH_CHARS_MAX
-from tocsin.statistics.slots import OTHER_DESTINATIONS, split_place
+from tocsin.statistics.slots import OTHER_DESTINATIONS, Failures, Slot, split_place
 from tocsin.tasks import Refreshed
 from tocsin.timers.failures import FailureFilter, namespace_of
 from tocsin.timers.service import TimerService
@@ -54,6 +54,22 @@ class OpenFailures(Refreshed):
         if destination == OTHER_DESTINATIONS or len(path) >= PATH_CHARS_MAX:
             return None
         return self._counts[namespace, destination_of(f"{destination}{path}")]
+
+    def needing_attention(self, slots: Sequence[Slot], failing: dict[str, Failures]) -> dict[str, Failures]:
+        """The places of the statistics with what failed there in these slots, the earliest first, and was not dealt with. Of
+        a place without a failure that is left, these are the attempts that failed since the minute of its last failure."""
+        found = {}
+        for place, failures in failing.items():
+            if failures.exhausted and self.of(place) == 0:
+                failures = Failures()
+                for slot in reversed(slots):
+                    of_slot = slot.failing.get(place, Failures())
+                    if of_slot.exhausted:
+                        break
+                    failures.add(of_slot)
+            if failures.failures:
+                found[place] = failures
+        return found
 
     def number(self, wanted: Callable[[str], bool]) -> int:
         """How many are left in these namespaces, as far as they were counted."""

@@ -18,7 +18,7 @@ from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.outages import RUNBOOK
 from tocsin.web.pages.overview import band, content
-from tocsin.web.pages.overview.incidents import incidents, is_resolved
+from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Nodes, Present
 from tocsin.web.pages.overview.open_failures import OpenFailures
 from tocsin.web.pages.overview.paused import Paused, PausedSchedule, PausedSchedules
@@ -128,10 +128,8 @@ class Overview(Part):
         sums = total([hour.complete, hour.open], self._places_max)
         failing = {
             split_place(place)[1]
-            for place, failures in sums.failing.items()
-            if scope.wanted(split_place(place)[0])
-            and hour.at_us - failures.last_at <= _FAILS_US
-            and not is_resolved(failures, self._failures.of(place))
+            for place, failures in self._failures.needing_attention([*hour.slots, hour.open], sums.failing).items()
+            if scope.wanted(split_place(place)[0]) and hour.at_us - failures.last_at <= _FAILS_US
         }
         others = [each for each in self._service.not_ready_because() if not each.startswith(_PAUSED)]
         return content.verdict(
@@ -171,7 +169,7 @@ class Overview(Part):
                 destinations=self._paused.destinations if scope.whole else [],
                 schedules=self._paused_schedules(scope),
                 slots=slots,
-                failing=sums.failing,
+                failing=self._failures.needing_attention(slots, sums.failing),
                 left=self._failures.of,
                 calls_failing=sums.calls_failing if scope.whole else {},
                 wanted=scope.wanted,
