@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from tests.integration.pages.conftest import Node
+from tests.support.patience import PATIENCE_S
 
 NAME = "http://127.0.0.1:9"
 
@@ -17,8 +20,9 @@ async def test_destination_is_shown_paused_and_resumed(node: Node) -> None:
     assert "paused" in shown
     assert f'aria-label="Resume {NAME}"' in shown
     # The page does not wait for long reads.
-    while "The destination 127.0.0.1:9 is paused." not in (now := (await browser.get("/")).text):
-        pass
+    async with asyncio.timeout(PATIENCE_S):
+        while "The destination 127.0.0.1:9 is paused." not in (now := (await browser.get("/")).text):
+            pass
     assert 'action="/destinations/resume"' in now and f'name="destination" value="{NAME}"' in now
     assert (await browser.post("/destinations/resume", {"destination": NAME})).status_code == 303
     assert f'aria-label="Resume {NAME}"' not in (await browser.get("/destinations")).text
