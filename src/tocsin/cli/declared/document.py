@@ -65,18 +65,15 @@ class DeclaredCredential(CredentialFields, kw_only=True):
 
     namespace: _OF_ENTRY | UnsetType = UNSET
     name: CredentialName
-    secret_from: (
-        Annotated[
-            str,
-            about(
-                "The environment variable that has its secret when the file is applied: the password, token, client secret "
-                "or private key. Where it is not set, the stored secret stays.",
-                "BILLING_TOKEN",
-            ),
-            limits.Constraint({"minLength": 1, "maxLength": 200, "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}),
-        ]
-        | UnsetType
-    ) = UNSET
+    secret_from: Annotated[
+        str | UnsetType,
+        about(
+            "The environment variable that has its secret when the file is applied: the password, token, client secret "
+            "or private key. Where it is not set, the stored secret stays.",
+            "BILLING_TOKEN",
+        ),
+        limits.Constraint({"minLength": 1, "maxLength": 200, "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}),
+    ] = UNSET
 
 
 class DeclaredSchedule(DefinitionFields[UnsetType], kw_only=True):

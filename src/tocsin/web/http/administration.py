@@ -81,9 +81,9 @@ class Quotas(RequestStruct):
     """Quotas of a namespace; null removes one, and an absent one stays unchanged. What exceeds one is refused with
     QUOTA_EXCEEDED."""
 
-    pending: Annotated[int | None, _PENDING_QUOTA, _QUOTA] | UnsetType = UNSET
-    creates_per_second: Annotated[int | None, _CREATES_QUOTA, _QUOTA] | UnsetType = UNSET
-    payload_bytes: Annotated[int | None, _PAYLOAD_QUOTA, _QUOTA] | UnsetType = UNSET
+    pending: Annotated[int | None | UnsetType, _PENDING_QUOTA, _QUOTA] = UNSET
+    creates_per_second: Annotated[int | None | UnsetType, _CREATES_QUOTA, _QUOTA] = UNSET
+    payload_bytes: Annotated[int | None | UnsetType, _PAYLOAD_QUOTA, _QUOTA] = UNSET
 
 
 class QuotasAnswer(ResponseStruct, rename="camel", omit_defaults=True):
@@ -111,7 +111,7 @@ class NamespaceFields(RequestStruct, kw_only=True):
     answers: AnswersMode | UnsetType = UNSET
     retry_policy: NamespaceRetry | UnsetType = UNSET
     limits: Annotated[FlowLimits | UnsetType, LIMITS] = UNSET
-    quotas: Annotated[Quotas, about("Limits on what its clients create.")] | UnsetType = UNSET
+    quotas: Annotated[Quotas | UnsetType, about("Limits on what its clients create.")] = UNSET
     callback_batch: Annotated[CallbackBatch | UnsetType, CALLBACK_BATCH] = UNSET
     event_sink: Annotated[str | UnsetType, _EVENT_SINK] = UNSET
     on_failure: Annotated[Hook | UnsetType, ON_FAILURE] = UNSET
@@ -126,10 +126,9 @@ class CreateNamespace(NamespaceFields, kw_only=True):
     """A namespace to create."""
 
     name: NamespaceName
-    secret: (
-        Annotated[str, about("Secret that signs its callbacks (Standard Webhooks): whsec_ and base64."), limits.SECRET]
-        | UnsetType
-    ) = UNSET
+    secret: Annotated[
+        str | UnsetType, about("Secret that signs its callbacks (Standard Webhooks): whsec_ and base64."), limits.SECRET
+    ] = UNSET
     managed_by: ManagedBy | UnsetType = UNSET
 
 
@@ -141,14 +140,14 @@ class UpdateNamespace(RequestStruct):
     name: NamespaceName
     history: History | UnsetType = UNSET
     retention: Retention | UnsetType = UNSET
-    secret: (
-        Annotated[str | None, about("A new signing secret; null removes the secret."), limits.SECRET] | UnsetType
-    ) = UNSET
+    secret: Annotated[
+        str | None | UnsetType, about("A new signing secret; null removes the secret."), limits.SECRET
+    ] = UNSET
     paused: Annotated[bool | UnsetType, about("While true, none of its timers fires.")] = UNSET
     answers: AnswersMode | UnsetType = UNSET
     retry_policy: NamespaceRetry | UnsetType = UNSET
     limits: Annotated[FlowLimits | UnsetType | None, LIMITS] = UNSET
-    quotas: Annotated[Quotas | None, about("Changes to its quotas; null removes all.")] | UnsetType = UNSET
+    quotas: Annotated[Quotas | None | UnsetType, about("Changes to its quotas; null removes all.")] = UNSET
     callback_batch: Annotated[CallbackBatch | UnsetType | None, CALLBACK_BATCH] = UNSET
     event_sink: Annotated[str | UnsetType | None, _EVENT_SINK] = UNSET
     on_failure: Annotated[Hook | UnsetType | None, ON_FAILURE] = UNSET
@@ -165,22 +164,20 @@ class UpdateNamespace(RequestStruct):
 class RotationSent(RequestStruct, kw_only=True):
     """The rotation of a signing secret: the new secret, and how long the previous one keeps signing."""
 
-    secret: (
-        Annotated[str, about("The new secret: whsec_ and base64. Without one, the server generates it."), limits.SECRET]
-        | UnsetType
-    ) = UNSET
-    grace: (
-        Annotated[
-            str,
-            about(
-                f"How long the previous secret keeps signing: at most {format_duration(GRACE_US_MAX)}; 0s: not at all. "
-                "Default 24h.",
-                "24h",
-            ),
-            limits.DURATION,
-        ]
-        | UnsetType
-    ) = UNSET
+    secret: Annotated[
+        str | UnsetType,
+        about("The new secret: whsec_ and base64. Without one, the server generates it."),
+        limits.SECRET,
+    ] = UNSET
+    grace: Annotated[
+        str | UnsetType,
+        about(
+            f"How long the previous secret keeps signing: at most {format_duration(GRACE_US_MAX)}; 0s: not at all. "
+            "Default 24h.",
+            "24h",
+        ),
+        limits.DURATION,
+    ] = UNSET
     force: Annotated[
         bool | UnsetType, about("Rotate even during the grace period of an earlier rotation. Default false.")
     ] = UNSET
@@ -241,12 +238,12 @@ class CreateKey(RequestStruct):
     grant."""
 
     role: KeyRole
-    name: Annotated[str, about("What the key is for.", "billing service"), _KEY_NAME] | UnsetType = UNSET
-    namespaces: Annotated[list[str], about("Limits the key to these namespaces."), _KEY_NAMESPACES] | UnsetType = UNSET
-    tenants: Annotated[list[str], about("Limits the key to these tenants."), _KEY_TENANTS] | UnsetType = UNSET
-    expires_at: Annotated[str, about("When the key expires; without it, never."), limits.INSTANT] | UnsetType = UNSET
-    operations: Annotated[list[str], _OPERATIONS, _KEY_OPERATIONS] | UnsetType = UNSET
-    sources: Annotated[list[str], _SOURCES, _KEY_SOURCES] | UnsetType = UNSET
+    name: Annotated[str | UnsetType, about("What the key is for.", "billing service"), _KEY_NAME] = UNSET
+    namespaces: Annotated[list[str] | UnsetType, about("Limits the key to these namespaces."), _KEY_NAMESPACES] = UNSET
+    tenants: Annotated[list[str] | UnsetType, about("Limits the key to these tenants."), _KEY_TENANTS] = UNSET
+    expires_at: Annotated[str | UnsetType, about("When the key expires; without it, never."), limits.INSTANT] = UNSET
+    operations: Annotated[list[str] | UnsetType, _OPERATIONS, _KEY_OPERATIONS] = UNSET
+    sources: Annotated[list[str] | UnsetType, _SOURCES, _KEY_SOURCES] = UNSET
 
 
 class ListKeys(RequestStruct):
@@ -294,29 +291,23 @@ class KeyList(ResponseStruct):
 class ListAudit(RequestStruct):
     """Filters of a list of audit entries; an entry must match all of them."""
 
-    action: (
-        Annotated[
-            AuditAction | list[AuditAction],
-            about("An action, or several: entries with any of them match."),
-            limits.one_or_more("AuditAction"),
-        ]
-        | UnsetType
-    ) = UNSET
-    key_id: Annotated[str, about("The key that acted.", "1f0c9a7be2d4"), _FILTER] | UnsetType = UNSET
-    subject: (
-        Annotated[str, about("The object of the action: a namespace's name or a key's id."), _FILTER] | UnsetType
-    ) = UNSET
-    after: Annotated[str, about("Only entries at or after this instant."), limits.INSTANT] | UnsetType = UNSET
-    before: Annotated[str, about("Only entries before this instant."), limits.INSTANT] | UnsetType = UNSET
-    limit: Annotated[int, about("Maximum number of entries on the page. Default 100."), limits.ROWS] | UnsetType = UNSET
-    cursor: (
-        Annotated[
-            str,
-            about("`nextCursor` of the previous page."),
-            limits.Constraint({"pattern": f"^[A-Za-z0-9_-]{{{AUDIT_CURSOR_CHARS}}}$"}),
-        ]
-        | UnsetType
-    ) = UNSET
+    action: Annotated[
+        AuditAction | list[AuditAction] | UnsetType,
+        about("An action, or several: entries with any of them match."),
+        limits.one_or_more("AuditAction"),
+    ] = UNSET
+    key_id: Annotated[str | UnsetType, about("The key that acted.", "1f0c9a7be2d4"), _FILTER] = UNSET
+    subject: Annotated[
+        str | UnsetType, about("The object of the action: a namespace's name or a key's id."), _FILTER
+    ] = UNSET
+    after: Annotated[str | UnsetType, about("Only entries at or after this instant."), limits.INSTANT] = UNSET
+    before: Annotated[str | UnsetType, about("Only entries before this instant."), limits.INSTANT] = UNSET
+    limit: Annotated[int | UnsetType, about("Maximum number of entries on the page. Default 100."), limits.ROWS] = UNSET
+    cursor: Annotated[
+        str | UnsetType,
+        about("`nextCursor` of the previous page."),
+        limits.Constraint({"pattern": f"^[A-Za-z0-9_-]{{{AUDIT_CURSOR_CHARS}}}$"}),
+    ] = UNSET
 
 
 class AuditEntry(ResponseStruct):

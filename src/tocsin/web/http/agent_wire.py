@@ -92,18 +92,15 @@ class RequestSpec(RequestStruct):
 
     method: RequestMethod
     url: RequestUrl
-    headers: Annotated[dict[str, str] | None, about("The request's headers."), limits.CALL_HEADERS] | UnsetType = UNSET
-    body: (
-        Annotated[
-            msgspec.Raw,
-            about(
-                "Any JSON: a string is sent as plain text, any other value as JSON. At most "
-                f"{AGENT_LIMITS.request_body_bytes_max} bytes. Not with GET and HEAD."
-            ),
-            limits.CALL_BODY,
-        ]
-        | UnsetType
-    ) = UNSET
+    headers: Annotated[dict[str, str] | None | UnsetType, about("The request's headers."), limits.CALL_HEADERS] = UNSET
+    body: Annotated[
+        msgspec.Raw | UnsetType,
+        about(
+            "Any JSON: a string is sent as plain text, any other value as JSON. At most "
+            f"{AGENT_LIMITS.request_body_bytes_max} bytes. Not with GET and HEAD."
+        ),
+        limits.CALL_BODY,
+    ] = UNSET
     retry_policy: CallRetry | UnsetType = UNSET
     credential: CallCredential | UnsetType = UNSET
 
@@ -113,36 +110,27 @@ class SubmitServiceCall(RequestStruct):
 
     name: CallName
     request_spec: RequestSpec
-    due_at: (
-        Annotated[
-            str,
-            about(
-                "When to send the request: an RFC 3339 instant with a time zone. If it is in the past, or "
-                "neither `dueAt` nor `delay` is given: now.",
-                "2027-01-31T12:00:00Z",
-            ),
-            limits.INSTANT,
-        ]
-        | UnsetType
-    ) = UNSET
-    delay: Annotated[str, about("Delay from now, instead of `dueAt`.", "30s"), limits.DURATION] | UnsetType = UNSET
+    due_at: Annotated[
+        str | UnsetType,
+        about(
+            "When to send the request: an RFC 3339 instant with a time zone. If it is in the past, or "
+            "neither `dueAt` nor `delay` is given: now.",
+            "2027-01-31T12:00:00Z",
+        ),
+        limits.INSTANT,
+    ] = UNSET
+    delay: Annotated[str | UnsetType, about("Delay from now, instead of `dueAt`.", "30s"), limits.DURATION] = UNSET
     tags: CallTags | UnsetType = UNSET
-    service_call_id: (
-        Annotated[
-            str,
-            about("The call's id, a UUID of version 7. Without one, the server generates it."),
-            limits.Constraint({"format": "uuid", **limits.UUID7.schema}),
-        ]
-        | UnsetType
-    ) = UNSET
-    idempotency_key: (
-        Annotated[
-            str,
-            about("Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.", "order-17"),
-            _text(AGENT_LIMITS.idempotency_key_chars_max),
-        ]
-        | UnsetType
-    ) = UNSET
+    service_call_id: Annotated[
+        str | UnsetType,
+        about("The call's id, a UUID of version 7. Without one, the server generates it."),
+        limits.Constraint({"format": "uuid", **limits.UUID7.schema}),
+    ] = UNSET
+    idempotency_key: Annotated[
+        str | UnsetType,
+        about("Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.", "order-17"),
+        _text(AGENT_LIMITS.idempotency_key_chars_max),
+    ] = UNSET
     flow_key: CallFlowKey | UnsetType = UNSET
     on_failure: Annotated[CallHook | UnsetType, CALL_FAILED] = UNSET
     on_success: Annotated[CallHook | UnsetType, CALL_SUCCEEDED] = UNSET
@@ -249,7 +237,7 @@ class ShownRequest(ResponseStruct):
     headers: ShownHeaders
     body: RequestBody | UnsetType = UNSET
     retry_policy: RetryPolicyAnswer | UnsetType = UNSET
-    credential: Annotated[str, about("The credential that the request has.", "billing-api")] | UnsetType = UNSET
+    credential: Annotated[str | UnsetType, about("The credential that the request has.", "billing-api")] = UNSET
 
 
 class ExecutedRequest(ResponseStruct):

@@ -139,7 +139,7 @@ class ListCalendars(RequestStruct):
     """The namespace whose calendars are wanted."""
 
     namespace: NamespaceName
-    limit: Annotated[int, about("Maximum number of calendars on the page. Default 100."), limits.ROWS] | UnsetType = (
+    limit: Annotated[int | UnsetType, about("Maximum number of calendars on the page. Default 100."), limits.ROWS] = (
         UNSET
     )
     cursor: Cursor | UnsetType = UNSET

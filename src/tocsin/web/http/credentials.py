@@ -149,19 +149,16 @@ class PutCredential(CredentialFields, kw_only=True):
 
     namespace: NamespaceName
     name: CredentialName
-    password: Annotated[str, about("Of basic: the password."), _SECRET] | UnsetType = UNSET
-    token: Annotated[str, about("Of bearer: the token."), _SECRET] | UnsetType = UNSET
-    client_secret: Annotated[str, about("Of oauth2ClientCredentials: the client's secret."), _SECRET] | UnsetType = (
+    password: Annotated[str | UnsetType, about("Of basic: the password."), _SECRET] = UNSET
+    token: Annotated[str | UnsetType, about("Of bearer: the token."), _SECRET] = UNSET
+    client_secret: Annotated[str | UnsetType, about("Of oauth2ClientCredentials: the client's secret."), _SECRET] = (
         UNSET
     )
-    private_key: (
-        Annotated[
-            str,
-            about("Of mtls: the certificate's private key in PEM, without a password."),
-            limits.Constraint({"minLength": 1, "maxLength": SECRET_CHARS_MAX}),
-        ]
-        | UnsetType
-    ) = UNSET
+    private_key: Annotated[
+        str | UnsetType,
+        about("Of mtls: the certificate's private key in PEM, without a password."),
+        limits.Constraint({"minLength": 1, "maxLength": SECRET_CHARS_MAX}),
+    ] = UNSET
     managed_by: ManagedBy | UnsetType | None = UNSET
     expected_version: ExpectedVersion | UnsetType = UNSET
     dry_run: DryRun | UnsetType = UNSET
@@ -176,21 +173,18 @@ class DeleteCredential(CredentialId):
 class TestCredential(CredentialId):
     """A credential to try."""
 
-    url: (
-        Annotated[
-            str,
-            about("A URL to which it may go. HEAD is sent there with it.", "https://api.example.com/health"),
-            limits.CALL_URL,
-        ]
-        | UnsetType
-    ) = UNSET
+    url: Annotated[
+        str | UnsetType,
+        about("A URL to which it may go. HEAD is sent there with it.", "https://api.example.com/health"),
+        limits.CALL_URL,
+    ] = UNSET
 
 
 class ListCredentials(RequestStruct):
     """The namespace whose credentials are wanted."""
 
     namespace: NamespaceName
-    limit: Annotated[int, about("Maximum number of credentials on the page. Default 100."), limits.ROWS] | UnsetType = (
+    limit: Annotated[int | UnsetType, about("Maximum number of credentials on the page. Default 100."), limits.ROWS] = (
         UNSET
     )
     cursor: Cursor | UnsetType = UNSET

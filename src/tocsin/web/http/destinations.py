@@ -48,10 +48,9 @@ class DestinationName(RequestStruct):
 class ListDestinations(RequestStruct):
     """How many destinations are wanted."""
 
-    limit: (
-        Annotated[int, about("Maximum number of destinations. Default 100."), limits.between(1, REPORTED_MAX)]
-        | UnsetType
-    ) = UNSET
+    limit: Annotated[
+        int | UnsetType, about("Maximum number of destinations. Default 100."), limits.between(1, REPORTED_MAX)
+    ] = UNSET
 
 
 class DestinationOnNode(ResponseStruct, kw_only=True):

@@ -87,15 +87,12 @@ class ListFailures(RequestStruct):
     namespace: ListedNamespace | UnsetType = UNSET
     tenant: ListedTenant | UnsetType = UNSET
     since: Since | UnsetType = UNSET
-    group_by: (
-        Annotated[
-            list[FailureGroupedBy],
-            about("What the failures of a group have in common. Default: all of these."),
-            limits.Constraint({"minItems": 1}),
-        ]
-        | UnsetType
-    ) = UNSET
-    limit: Annotated[int, about("Maximum number of groups. Default 50."), limits.between(1, GROUPS_MAX)] | UnsetType = (
+    group_by: Annotated[
+        list[FailureGroupedBy] | UnsetType,
+        about("What the failures of a group have in common. Default: all of these."),
+        limits.Constraint({"minItems": 1}),
+    ] = UNSET
+    limit: Annotated[int | UnsetType, about("Maximum number of groups. Default 50."), limits.between(1, GROUPS_MAX)] = (
         UNSET
     )
 
@@ -109,7 +106,7 @@ class ListFailureMembers(RequestStruct):
     error: Error | UnsetType = UNSET
     kind: Kind | UnsetType = UNSET
     since: Since | UnsetType = UNSET
-    limit: Annotated[int, about("Maximum number of failures on the page. Default 100."), limits.ROWS] | UnsetType = (
+    limit: Annotated[int | UnsetType, about("Maximum number of failures on the page. Default 100."), limits.ROWS] = (
         UNSET
     )
     cursor: Cursor | UnsetType = UNSET
@@ -120,18 +117,15 @@ class DismissFailures(RequestStruct):
 
     namespace: NamespaceName | UnsetType = UNSET
     tenant: TenantId | UnsetType = UNSET
-    ids: (
-        Annotated[
-            list[str],
-            about("The failureId of each, up to 1,000."),
-            limits.unique(DISMISSED_MAX, limits.text_schema(_HANDLE_CHARS_MAX)),
-        ]
-        | UnsetType
-    ) = UNSET
+    ids: Annotated[
+        list[str] | UnsetType,
+        about("The failureId of each, up to 1,000."),
+        limits.unique(DISMISSED_MAX, limits.text_schema(_HANDLE_CHARS_MAX)),
+    ] = UNSET
     destination: Destination | UnsetType = UNSET
     error: Error | UnsetType = UNSET
     kind: Kind | UnsetType = UNSET
-    all: Annotated[bool, about("With `true` and no other field: all failures of it.")] | UnsetType = UNSET
+    all: Annotated[bool | UnsetType, about("With `true` and no other field: all failures of it.")] = UNSET
 
 
 class Failure(ResponseStruct, rename="camel", omit_defaults=True, kw_only=True):

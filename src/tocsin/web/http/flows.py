@@ -171,7 +171,7 @@ class ListFlows(RequestStruct):
     """The namespace whose rules are wanted."""
 
     namespace: NamespaceName
-    limit: Annotated[int, about("Maximum number of rules on the page. Default 100."), limits.ROWS] | UnsetType = UNSET
+    limit: Annotated[int | UnsetType, about("Maximum number of rules on the page. Default 100."), limits.ROWS] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
 

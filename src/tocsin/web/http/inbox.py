@@ -41,23 +41,20 @@ class ListInbox(RequestStruct):
     """Which dead rows to list."""
 
     namespace: Annotated[NamespaceName | UnsetType, about("Only rows of this namespace.")] = UNSET
-    limit: Annotated[int, about("Maximum number of rows on the page. Default 100."), limits.ROWS] | UnsetType = UNSET
+    limit: Annotated[int | UnsetType, about("Maximum number of rows on the page. Default 100."), limits.ROWS] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
 
 class ChangeInbox(RequestStruct):
     """Which dead rows are meant: those with these ids, those of a namespace, or all."""
 
-    ids: (
-        Annotated[
-            list[str],
-            about("The id of each, up to 1,000.", ["0197a3c0-0000-7000-8000-000000000001"]),
-            limits.unique(_IDS_MAX, limits.text_schema(_ID_CHARS_MAX)),
-        ]
-        | UnsetType
-    ) = UNSET
+    ids: Annotated[
+        list[str] | UnsetType,
+        about("The id of each, up to 1,000.", ["0197a3c0-0000-7000-8000-000000000001"]),
+        limits.unique(_IDS_MAX, limits.text_schema(_ID_CHARS_MAX)),
+    ] = UNSET
     namespace: Annotated[NamespaceName | UnsetType, about("All dead rows of this namespace.")] = UNSET
-    all: Annotated[bool, about("With `true` and no other field: all dead rows.")] | UnsetType = UNSET
+    all: Annotated[bool | UnsetType, about("With `true` and no other field: all dead rows.")] = UNSET
 
 
 class DeadRow(ResponseStruct, kw_only=True):

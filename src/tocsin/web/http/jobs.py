@@ -134,14 +134,11 @@ class CreateJob(RequestStruct, kw_only=True):
     rate_per_second: Rate | UnsetType = UNSET
     dry_run: DryRun | UnsetType = UNSET
     match_max: MatchMax | UnsetType = UNSET
-    idempotency_key: (
-        Annotated[
-            str,
-            about("Makes the request safe to repeat: the same key answers the same job.", "hooks-moved-to-eu"),
-            limits.IDEMPOTENCY_KEY,
-        ]
-        | UnsetType
-    ) = UNSET
+    idempotency_key: Annotated[
+        str | UnsetType,
+        about("Makes the request safe to repeat: the same key answers the same job.", "hooks-moved-to-eu"),
+        limits.IDEMPOTENCY_KEY,
+    ] = UNSET
 
 
 class JobName(RequestStruct):

@@ -122,13 +122,12 @@ class ListMonitors(RequestStruct):
     state: Annotated[
         MonitorStatus | list[MonitorStatus] | UnsetType, about("Monitors with any of these states match.")
     ] = UNSET
-    tag: (
-        Annotated[str, about("Monitors with this tag match.", "eu"), limits.text(limits.LIMITS.tag_chars_max)]
-        | UnsetType
-    ) = UNSET
+    tag: Annotated[
+        str | UnsetType, about("Monitors with this tag match.", "eu"), limits.text(limits.LIMITS.tag_chars_max)
+    ] = UNSET
     managed_by: ManagedBy | UnsetType = UNSET
-    id_prefix: Annotated[str, about("Monitors whose id begins so match.", "nightly-"), _PREFIX] | UnsetType = UNSET
-    limit: Annotated[int, about("Maximum number of monitors on the page. Default 100."), limits.ROWS] | UnsetType = (
+    id_prefix: Annotated[str | UnsetType, about("Monitors whose id begins so match.", "nightly-"), _PREFIX] = UNSET
+    limit: Annotated[int | UnsetType, about("Maximum number of monitors on the page. Default 100."), limits.ROWS] = (
         UNSET
     )
     cursor: Cursor | UnsetType = UNSET
@@ -137,26 +136,22 @@ class ListMonitors(RequestStruct):
 class PingMonitor(MonitorName):
     """A report of the monitor's job."""
 
-    event: Annotated[PingEvent, about("start, success or fail. Default success.")] | UnsetType = UNSET
-    exit_code: (
-        Annotated[int, about("The job's exit code; any but 0 is a failure.", 0), limits.between(0, EXIT_CODE_MAX)]
-        | UnsetType
-    ) = UNSET
-    body: (
-        Annotated[
-            str,
-            about(
-                f"What to keep with the period, such as the end of a log: the last {BODY_BYTES_MAX} bytes, without secrets."
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    event: Annotated[PingEvent | UnsetType, about("start, success or fail. Default success.")] = UNSET
+    exit_code: Annotated[
+        int | UnsetType, about("The job's exit code; any but 0 is a failure.", 0), limits.between(0, EXIT_CODE_MAX)
+    ] = UNSET
+    body: Annotated[
+        str | UnsetType,
+        about(
+            f"What to keep with the period, such as the end of a log: the last {BODY_BYTES_MAX} bytes, without secrets."
+        ),
+    ] = UNSET
 
 
 class MonitorHistory(MonitorName):
     """The monitor whose periods are wanted."""
 
-    limit: Annotated[int, about("Maximum number of periods on the page. Default 100."), limits.ROWS] | UnsetType = UNSET
+    limit: Annotated[int | UnsetType, about("Maximum number of periods on the page. Default 100."), limits.ROWS] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
 

@@ -37,14 +37,11 @@ class DeleteNamespace(RequestStruct):
     ] = UNSET
     rate_per_second: Rate | UnsetType = UNSET
     expected_version: ExpectedVersion | UnsetType = UNSET
-    idempotency_key: (
-        Annotated[
-            str,
-            about("Makes the request safe to repeat: the same key answers the same job.", "orders-moved"),
-            limits.IDEMPOTENCY_KEY,
-        ]
-        | UnsetType
-    ) = UNSET
+    idempotency_key: Annotated[
+        str | UnsetType,
+        about("Makes the request safe to repeat: the same key answers the same job.", "orders-moved"),
+        limits.IDEMPOTENCY_KEY,
+    ] = UNSET
 
 
 class DeletionRequests:

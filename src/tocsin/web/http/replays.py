@@ -24,25 +24,19 @@ class ReplayTimers(RequestStruct):
     ]
     execute_at: ExecuteAt | UnsetType = UNSET
     delay: Delay | UnsetType = UNSET
-    set_url: (
-        Annotated[
-            str,
-            about(
-                "The http or https URL to call from now on, instead of each timer's own.",
-                "https://shop.example/hooks/reminder",
-            ),
-            limits.CALLBACK_URL,
-        ]
-        | UnsetType
-    ) = UNSET
-    set_headers: (
-        Annotated[
-            dict[str, str] | None,
-            about(
-                "Additional headers of the callback from now on, instead of each timer's own; null: none. The value "
-                "[redacted] keeps the timer's stored value."
-            ),
-            limits.HEADERS,
-        ]
-        | UnsetType
-    ) = UNSET
+    set_url: Annotated[
+        str | UnsetType,
+        about(
+            "The http or https URL to call from now on, instead of each timer's own.",
+            "https://shop.example/hooks/reminder",
+        ),
+        limits.CALLBACK_URL,
+    ] = UNSET
+    set_headers: Annotated[
+        dict[str, str] | None | UnsetType,
+        about(
+            "Additional headers of the callback from now on, instead of each timer's own; null: none. The value "
+            "[redacted] keeps the timer's stored value."
+        ),
+        limits.HEADERS,
+    ] = UNSET

@@ -167,10 +167,9 @@ class CreateSchedule(DefinitionFields[UnsetType]):
     id: Annotated[ScheduleId, limits.NEW_ID]
     callback_url: CallbackUrl
     managed_by: ManagedBy | UnsetType = UNSET
-    paused: (
-        Annotated[bool, about("Whether a new schedule begins paused; one that exists stays as it is. Default false.")]
-        | UnsetType
-    ) = UNSET
+    paused: Annotated[
+        bool | UnsetType, about("Whether a new schedule begins paused; one that exists stays as it is. Default false.")
+    ] = UNSET
     expected_version: ExpectedVersion | UnsetType = UNSET
     dry_run: DryRun | UnsetType = UNSET
 
@@ -209,7 +208,7 @@ class ListSchedules(RequestStruct):
         about("active, paused, or both: schedules with any of them match. Ended ones are not listed."),
     ] = UNSET
     managed_by: ManagedBy | UnsetType = UNSET
-    limit: Annotated[int, about("Maximum number of schedules on the page. Default 100."), limits.ROWS] | UnsetType = (
+    limit: Annotated[int | UnsetType, about("Maximum number of schedules on the page. Default 100."), limits.ROWS] = (
         UNSET
     )
     cursor: Cursor | UnsetType = UNSET
@@ -263,9 +262,9 @@ class PreviewSchedule(RequestStruct):
     only: Only | UnsetType = UNSET
     skip: SkipDates | UnsetType = UNSET
     on_skipped: OnSkippedMode | UnsetType = UNSET
-    count: (
-        Annotated[int, about("Maximum number of instants. Default 10.", 5), limits.between(1, PREVIEW_MAX)] | UnsetType
-    ) = UNSET
+    count: Annotated[
+        int | UnsetType, about("Maximum number of instants. Default 10.", 5), limits.between(1, PREVIEW_MAX)
+    ] = UNSET
 
 
 class ExclusionReason(StrEnum):
@@ -305,7 +304,7 @@ class Preview(ResponseStruct):
 class ScheduleHistory(ScheduleName):
     """The schedule whose occurrences are wanted."""
 
-    limit: Annotated[int, about("Maximum number of occurrences on the page. Default 100."), limits.ROWS] | UnsetType = (
+    limit: Annotated[int | UnsetType, about("Maximum number of occurrences on the page. Default 100."), limits.ROWS] = (
         UNSET
     )
     cursor: Cursor | UnsetType = UNSET

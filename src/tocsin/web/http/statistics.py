@@ -32,14 +32,11 @@ class StatisticsResolution(StrEnum):
 class GetStatistics(RequestStruct):
     """Which slots to return."""
 
-    namespace: (
-        Annotated[
-            str,
-            about("A namespace, or `*` for all that the key has access to. Default `*`.", "default"),
-            limits.NAME_OR_EVERY,
-        ]
-        | UnsetType
-    ) = UNSET
+    namespace: Annotated[
+        str | UnsetType,
+        about("A namespace, or `*` for all that the key has access to. Default `*`.", "default"),
+        limits.NAME_OR_EVERY,
+    ] = UNSET
     from_: (
         Annotated[
             Instant,
@@ -50,15 +47,10 @@ class GetStatistics(RequestStruct):
         | UnsetType
     ) = msgspec.field(default=UNSET, name="from")
     to: Annotated[Instant, about("Only slots that begin before this instant. Default: now.")] | UnsetType = UNSET
-    resolution: (
-        Annotated[
-            StatisticsResolution,
-            about(
-                "`minute` reaches back 24 hours, `tenMinutes` 30 days. Default `minute`.", StatisticsResolution.MINUTE
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    resolution: Annotated[
+        StatisticsResolution | UnsetType,
+        about("`minute` reaches back 24 hours, `tenMinutes` 30 days. Default `minute`.", StatisticsResolution.MINUTE),
+    ] = UNSET
 
 
 class StatisticsSlot(ResponseStruct):

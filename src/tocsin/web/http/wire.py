@@ -110,27 +110,23 @@ class RetryPolicy(RequestStruct):
     """How often and for how long failed attempts are retried. The delay grows from `initialInterval` by `backoffMultiplier`
     up to `maxInterval`."""
 
-    max_attempts: (
-        Annotated[int, about("Maximum number of attempts, including the first. Default 10."), limits.ATTEMPTS]
-        | UnsetType
-    ) = UNSET
-    max_attempts_duration: (
-        Annotated[str | None, about("No attempt starts later than this after the first.", "24h"), limits.INTERVAL]
-        | UnsetType
-    ) = UNSET
-    initial_interval: (
-        Annotated[
-            str, about("Delay before the second attempt. Default 5s, or maxInterval if shorter.", "5s"), limits.INTERVAL
-        ]
-        | UnsetType
-    ) = UNSET
-    backoff_multiplier: (
-        Annotated[float, about("Factor by which each delay grows. Default 3.", 3), limits.MULTIPLIER] | UnsetType
-    ) = UNSET
-    max_interval: (
-        Annotated[str, about("Maximum delay. Default 4h, or initialInterval if longer.", "4h"), limits.INTERVAL]
-        | UnsetType
-    ) = UNSET
+    max_attempts: Annotated[
+        int | UnsetType, about("Maximum number of attempts, including the first. Default 10."), limits.ATTEMPTS
+    ] = UNSET
+    max_attempts_duration: Annotated[
+        str | None | UnsetType, about("No attempt starts later than this after the first.", "24h"), limits.INTERVAL
+    ] = UNSET
+    initial_interval: Annotated[
+        str | UnsetType,
+        about("Delay before the second attempt. Default 5s, or maxInterval if shorter.", "5s"),
+        limits.INTERVAL,
+    ] = UNSET
+    backoff_multiplier: Annotated[
+        float | UnsetType, about("Factor by which each delay grows. Default 3.", 3), limits.MULTIPLIER
+    ] = UNSET
+    max_interval: Annotated[
+        str | UnsetType, about("Maximum delay. Default 4h, or initialInterval if longer.", "4h"), limits.INTERVAL
+    ] = UNSET
 
 
 Retry = Annotated[RetryPolicy | None, about("Without one, each attempt uses the namespace's current policy.")]
@@ -141,25 +137,19 @@ class RawBody(RequestStruct):
     otherwise surround the payload are sent as headers: `tocsin-namespace`, `tocsin-timer-id` (percent-encoded),
     `tocsin-execute-at`, `tocsin-fired-at`, `tocsin-attempt`."""
 
-    json: (
-        Annotated[
-            msgspec.Raw,
-            about(f"Any JSON, sent byte for byte as written; at most {limits.LIMITS.payload_bytes_max} bytes."),
-        ]
-        | UnsetType
-    ) = UNSET
-    text: Annotated[str, about("Text, sent in UTF-8."), limits.BODY_TEXT] | UnsetType = UNSET
-    base64: Annotated[str, about("Bytes, in base64 with padding."), limits.BODY_BASE64] | UnsetType = UNSET
-    content_type: (
-        Annotated[
-            str,
-            about(
-                "The body's media type. Default: application/json, text/plain; charset=utf-8 or application/octet-stream."
-            ),
-            limits.CONTENT_TYPE,
-        ]
-        | UnsetType
-    ) = UNSET
+    json: Annotated[
+        msgspec.Raw | UnsetType,
+        about(f"Any JSON, sent byte for byte as written; at most {limits.LIMITS.payload_bytes_max} bytes."),
+    ] = UNSET
+    text: Annotated[str | UnsetType, about("Text, sent in UTF-8."), limits.BODY_TEXT] = UNSET
+    base64: Annotated[str | UnsetType, about("Bytes, in base64 with padding."), limits.BODY_BASE64] = UNSET
+    content_type: Annotated[
+        str | UnsetType,
+        about(
+            "The body's media type. Default: application/json, text/plain; charset=utf-8 or application/octet-stream."
+        ),
+        limits.CONTENT_TYPE,
+    ] = UNSET
 
 
 Body = Annotated[RawBody, about("The whole body of the callback, instead of the envelope with the payload.")]
@@ -173,26 +163,20 @@ class CallHook(RequestStruct):
         about("The http or https URL, or `nats://subject`, to notify.", "https://shop.example/hooks/alerts"),
         limits.CALLBACK_URL,
     ]
-    headers: (
-        Annotated[
-            dict[str, str],
-            about("Additional headers of the notification. The value [redacted] keeps the stored value."),
-            limits.HEADERS,
-        ]
-        | UnsetType
-    ) = UNSET
-    credential: (
-        Annotated[
-            str,
-            about(
-                "The credential that the notification has: of the namespace; for service calls, of that which "
-                "`agent.credentials_namespace` names.",
-                "alerts-api",
-            ),
-            limits.CREDENTIAL,
-        ]
-        | UnsetType
-    ) = UNSET
+    headers: Annotated[
+        dict[str, str] | UnsetType,
+        about("Additional headers of the notification. The value [redacted] keeps the stored value."),
+        limits.HEADERS,
+    ] = UNSET
+    credential: Annotated[
+        str | UnsetType,
+        about(
+            "The credential that the notification has: of the namespace; for service calls, of that which "
+            "`agent.credentials_namespace` names.",
+            "alerts-api",
+        ),
+        limits.CREDENTIAL,
+    ] = UNSET
 
 
 class Hook(CallHook):
@@ -203,8 +187,8 @@ class HookAnswer(ResponseStruct):
     """Where notifications are sent."""
 
     url: Annotated[str, about("The URL; its secrets are [redacted].", "https://shop.example/hooks/alerts")]
-    headers: Annotated[dict[str, str], about("Additional headers; secret values are [redacted].")] | UnsetType = UNSET
-    credential: Annotated[str, about("The credential that the notification has.", "alerts-api")] | UnsetType = UNSET
+    headers: Annotated[dict[str, str] | UnsetType, about("Additional headers; secret values are [redacted].")] = UNSET
+    credential: Annotated[str | UnsetType, about("The credential that the notification has.", "alerts-api")] = UNSET
 
 
 #: What hooks are for.
@@ -256,41 +240,32 @@ class CreateTimer(CallbackFields[UnsetType]):
             "another, delay after the latest."
         ),
     ] = UNSET
-    max_delay: (
-        Annotated[
-            str,
-            about(
-                "With onConflict debounce, required: the timer fires at the latest this long after the first create for "
-                "which it stands. Of different values, each is kept.",
-                "1m",
-            ),
-            limits.AHEAD,
-        ]
-        | UnsetType
-    ) = UNSET
-    collect: (
-        Annotated[
-            int,
-            about(
-                "With onConflict debounce: the callback's payload is an array of the payloads of all creates for which it "
-                "stands, at most this many, and 100 KiB. Without it, the payload is that of the latest create."
-            ),
-            limits.COLLECT,
-        ]
-        | UnsetType
-    ) = UNSET
-    idempotency_key: (
-        Annotated[
-            str,
-            about(
-                "Makes the create safe to repeat: a timer with this id that was created with the same key is "
-                "returned unchanged, even after it has finished. Equivalent to the header Idempotency-Key.",
-                "8e03978e-40d5-43e8-bc93-6894a57f9324",
-            ),
-            limits.IDEMPOTENCY_KEY,
-        ]
-        | UnsetType
-    ) = UNSET
+    max_delay: Annotated[
+        str | UnsetType,
+        about(
+            "With onConflict debounce, required: the timer fires at the latest this long after the first create for "
+            "which it stands. Of different values, each is kept.",
+            "1m",
+        ),
+        limits.AHEAD,
+    ] = UNSET
+    collect: Annotated[
+        int | UnsetType,
+        about(
+            "With onConflict debounce: the callback's payload is an array of the payloads of all creates for which it "
+            "stands, at most this many, and 100 KiB. Without it, the payload is that of the latest create."
+        ),
+        limits.COLLECT,
+    ] = UNSET
+    idempotency_key: Annotated[
+        str | UnsetType,
+        about(
+            "Makes the create safe to repeat: a timer with this id that was created with the same key is "
+            "returned unchanged, even after it has finished. Equivalent to the header Idempotency-Key.",
+            "8e03978e-40d5-43e8-bc93-6894a57f9324",
+        ),
+        limits.IDEMPOTENCY_KEY,
+    ] = UNSET
     timer_id: NewOtherName | UnsetType = UNSET
 
 
@@ -305,7 +280,7 @@ class TimerName(RequestStruct):
 class TimerHistory(TimerName):
     """A timer whose runs are wanted."""
 
-    limit: Annotated[int, about("Maximum number of runs on the page. Default 100."), limits.ROWS] | UnsetType = UNSET
+    limit: Annotated[int | UnsetType, about("Maximum number of runs on the page. Default 100."), limits.ROWS] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
 
@@ -326,27 +301,23 @@ class ListTimers(RequestStruct):
     """Filters of a list of timers; a timer must match all of them."""
 
     namespace: ListedNamespace
-    status: (
-        Annotated[
-            Status | list[Status],
-            about("A status, or several: timers with any of them match."),
-            limits.one_or_more("TimerStatus"),
-        ]
-        | UnsetType
-    ) = UNSET
-    tags: Annotated[list[str], about("A timer must have all of these tags."), limits.TAGS] | UnsetType = UNSET
-    id_prefix: Annotated[str, about("Prefix of the timers' ids."), limits.ID_PREFIX] | UnsetType = UNSET
+    status: Annotated[
+        Status | list[Status] | UnsetType,
+        about("A status, or several: timers with any of them match."),
+        limits.one_or_more("TimerStatus"),
+    ] = UNSET
+    tags: Annotated[list[str] | UnsetType, about("A timer must have all of these tags."), limits.TAGS] = UNSET
+    id_prefix: Annotated[str | UnsetType, about("Prefix of the timers' ids."), limits.ID_PREFIX] = UNSET
     execute_after: Instant | UnsetType = UNSET
     execute_before: Instant | UnsetType = UNSET
-    destination: (
-        Annotated[str, about("A part of the callback's host and path; case does not matter."), limits.PART] | UnsetType
-    ) = UNSET
-    error: Annotated[str, about("A part of the last error; case does not matter."), limits.PART] | UnsetType = UNSET
-    explain: (
-        Annotated[bool, about("Adds to each timer that is due what it does now, or waits for (explanation).")]
-        | UnsetType
-    ) = UNSET
-    limit: Annotated[int, about("Maximum number of timers on the page. Default 100."), limits.ROWS] | UnsetType = UNSET
+    destination: Annotated[
+        str | UnsetType, about("A part of the callback's host and path; case does not matter."), limits.PART
+    ] = UNSET
+    error: Annotated[str | UnsetType, about("A part of the last error; case does not matter."), limits.PART] = UNSET
+    explain: Annotated[
+        bool | UnsetType, about("Adds to each timer that is due what it does now, or waits for (explanation).")
+    ] = UNSET
+    limit: Annotated[int | UnsetType, about("Maximum number of timers on the page. Default 100."), limits.ROWS] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
 

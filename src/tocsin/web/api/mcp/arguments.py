@@ -40,12 +40,12 @@ class ListTimers(Arguments):
 
     namespace: ListedNamespace = "default"
     status: Annotated[list[Status] | UnsetType, about("Timers with any of these. Default: all.")] = UNSET
-    tags: Annotated[list[str], about("A timer must have all of these tags."), limits.TAGS] | UnsetType = UNSET
-    id_prefix: Annotated[str, about("Prefix of the ids."), limits.ID_PREFIX] | UnsetType = UNSET
+    tags: Annotated[list[str] | UnsetType, about("A timer must have all of these tags."), limits.TAGS] = UNSET
+    id_prefix: Annotated[str | UnsetType, about("Prefix of the ids."), limits.ID_PREFIX] = UNSET
     execute_after: wire.Instant | UnsetType = UNSET
     execute_before: wire.Instant | UnsetType = UNSET
-    destination: Annotated[str, about("A part of the callback's host and path."), limits.PART] | UnsetType = UNSET
-    error: Annotated[str, about("A part of the last error."), limits.PART] | UnsetType = UNSET
+    destination: Annotated[str | UnsetType, about("A part of the callback's host and path."), limits.PART] = UNSET
+    error: Annotated[str | UnsetType, about("A part of the last error."), limits.PART] = UNSET
     limit: Rows = ROWS_DEFAULT
     cursor: wire.Cursor | UnsetType = UNSET
 
@@ -65,11 +65,11 @@ class CreateTimer(Arguments):
     execute_at: wire.ExecuteAt | UnsetType = UNSET
     delay: wire.Delay | UnsetType = UNSET
     id: Annotated[wire.NewTimerId, about("Unique in the namespace. Default: a new one.")] | UnsetType = UNSET
-    payload: Annotated[msgspec.Raw, about("Any JSON, sent to the URL.")] | UnsetType = UNSET
+    payload: Annotated[msgspec.Raw | UnsetType, about("Any JSON, sent to the URL.")] = UNSET
     method: wire.Method | UnsetType = UNSET
-    headers: Annotated[dict[str, str], about("Additional headers of the callback."), limits.HEADERS] | UnsetType = UNSET
+    headers: Annotated[dict[str, str] | UnsetType, about("Additional headers of the callback."), limits.HEADERS] = UNSET
     tags: wire.Tags | UnsetType = UNSET
-    description: Annotated[str, about("What it is for, in one line.")] | UnsetType = UNSET
+    description: Annotated[str | UnsetType, about("What it is for, in one line.")] = UNSET
 
 
 class CancelTimers(Arguments):
@@ -119,12 +119,11 @@ class PreviewSchedule(Timing):
 
     schedule_id: schedule_wire.ScheduleId | UnsetType = UNSET
     namespace: Namespace | UnsetType = UNSET
-    count: (
-        Annotated[
-            int, about("Maximum number of instants. Default 10.", 5), limits.between(1, schedule_wire.PREVIEW_MAX)
-        ]
-        | UnsetType
-    ) = UNSET
+    count: Annotated[
+        int | UnsetType,
+        about("Maximum number of instants. Default 10.", 5),
+        limits.between(1, schedule_wire.PREVIEW_MAX),
+    ] = UNSET
 
 
 class CreateSchedule(Timing, kw_only=True):
@@ -134,11 +133,11 @@ class CreateSchedule(Timing, kw_only=True):
     callback_url: wire.CallbackUrl
     namespace: Namespace = "default"
     max_occurrences: schedule_wire.MaxOccurrences | UnsetType = UNSET
-    payload: Annotated[msgspec.Raw, about("Any JSON, sent to the URL.")] | UnsetType = UNSET
+    payload: Annotated[msgspec.Raw | UnsetType, about("Any JSON, sent to the URL.")] = UNSET
     method: wire.Method | UnsetType = UNSET
-    headers: Annotated[dict[str, str], about("Additional headers of the callback."), limits.HEADERS] | UnsetType = UNSET
+    headers: Annotated[dict[str, str] | UnsetType, about("Additional headers of the callback."), limits.HEADERS] = UNSET
     tags: wire.Tags | UnsetType = UNSET
-    description: Annotated[str, about("What it is for, in one line.")] | UnsetType = UNSET
+    description: Annotated[str | UnsetType, about("What it is for, in one line.")] = UNSET
 
 
 class ListFailures(Arguments):
