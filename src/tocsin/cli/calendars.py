@@ -10,7 +10,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import Refused, WrongUsage, command, group
-from tocsin.cli.options import LOCAL_SERVER, AsJson, ServerOptions, given
+from tocsin.cli.options import AsJson, ServerOptions, given
 
 app = group(
     "Calendars: named dates that schedules fire on (--only), or skip (--skip).",
@@ -34,6 +34,7 @@ ExpectedVersion = Annotated[
 
 @command(app, "put", example="calendars put holidays-de --date 2027-01-01 --range 2027-12-24/2027-12-26")
 def put(
+    *,
     name: Name,
     dates: Annotated[
         list[str] | None, typer.Option("--date", metavar="DATE", help="A date, such as 2027-12-25. May be repeated.")
@@ -50,7 +51,7 @@ def put(
     description: Description = None,
     expected_version: ExpectedVersion = None,
     namespace: Namespace = "default",
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Create a calendar, or replace all that it has. Schedules that name it are planned again."""
@@ -69,6 +70,7 @@ def put(
 
 @command(app, "import", example="calendars import holidays.ics --name holidays-de --time-zone Europe/Berlin")
 def import_calendar(
+    *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="An iCalendar file (.ics) of at most 1 MiB.")],
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="The calendar's name.", show_default="the file's")
@@ -80,7 +82,7 @@ def import_calendar(
     time_zone: TimeZone = "UTC",
     description: Description = None,
     namespace: Namespace = "default",
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Create a calendar of the dates of an iCalendar file's events, or replace its dates. Only the dates are kept; events
@@ -116,19 +118,18 @@ def import_calendar(
 
 
 @command(app, "get", example="calendars get holidays-de")
-def get(
-    name: Name, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False
-) -> None:
+def get(*, name: Name, namespace: Namespace = "default", server: ServerOptions, as_json: AsJson = False) -> None:
     """Show a calendar and its dates."""
     _show(server.post("/calendars/get", {"namespace": namespace, "name": name}), as_json)
 
 
 @command(app, "list", example="calendars list --namespace billing")
 def list_calendars(
+    *,
     namespace: Namespace = "default",
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of calendars.")] = 100,
     cursor: Annotated[str | None, typer.Option(help="nextCursor of the previous page.")] = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """List the calendars of a namespace by name."""
@@ -144,7 +145,7 @@ def list_calendars(
 
 
 @command(app, "delete", example="calendars delete holidays-de")
-def delete(name: Name, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER) -> None:
+def delete(*, name: Name, namespace: Namespace = "default", server: ServerOptions) -> None:
     """Delete a calendar. Refused while schedules name it."""
     server.post("/calendars/delete", {"namespace": namespace, "name": name})
     output.note(f"{name} is deleted.")

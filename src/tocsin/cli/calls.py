@@ -13,9 +13,6 @@ import typer
 from tocsin.cli import output
 from tocsin.cli.command import Interrupted, Refused, WrongUsage, command, group
 from tocsin.cli.options import (
-    LOCAL_SERVER,
-    NO_CALL_HOOKS,
-    NO_RETRIES,
     AsJson,
     CallHookOptions,
     ListedTenant,
@@ -132,31 +129,27 @@ class IdentityOptions:
         return {"serviceCallId": call_id, "idempotencyKey": self.idempotency_key}
 
 
-NOW = WhenOptions()
-PLAIN_REQUEST = RequestOptions()
-NEW_CALL = IdentityOptions()
-
-
 @command(app, "submit", example="""calls submit invoice http://127.0.0.1:9000/ --body '{"order": 17}' --in 30s""")
 def submit(
+    *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Display name of the call.")],
     url: Annotated[str, typer.Argument(metavar="URL", help="URL to request.")],
-    when: WhenOptions = NOW,
-    request: RequestOptions = PLAIN_REQUEST,
+    when: WhenOptions,
+    request: RequestOptions,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Tag to filter lists by; may be repeated.")] = None,
     flow_key: Annotated[
         str | None, typer.Option("--flow-key", metavar="KEY", help="Flow whose limits apply to it, such as vendor.")
     ] = None,
-    identity: IdentityOptions = NEW_CALL,
+    identity: IdentityOptions,
     retry: Annotated[
         bool, typer.Option("--retry", help="Retry failed attempts, by the options below.", show_default="one attempt")
     ] = False,
-    retries: RetryOptions = NO_RETRIES,
-    hooks: CallHookOptions = NO_CALL_HOOKS,
+    retries: RetryOptions,
+    hooks: CallHookOptions,
     wait: Wait = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the id.")] = False,
     tenant: Tenant = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Submit a call. Once accepted, it is on disk and will be made, also after a crash.
@@ -183,13 +176,14 @@ def submit(
 
 @command(app, "get", example="calls get 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f --trace")
 def get(
+    *,
     call_id: CallId,
     trace: Annotated[
         bool, typer.Option("--trace", help="Show all rows and messages of its correlation id, in order of time.")
     ] = False,
     wait: Wait = False,
     tenant: Tenant = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show a call with its outcome and executions, or its trace."""
@@ -213,6 +207,7 @@ def get(
 
 @command(app, "list", example="calls list --status Failed --tag billing")
 def list_calls(
+    *,
     status: Annotated[
         list[str] | None,
         typer.Option("--status", help="Only Scheduled, Running, Retrying, Succeeded or Failed; may be repeated."),
@@ -234,7 +229,7 @@ def list_calls(
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All calls, however many; with --json, one line each.")] = False,
     tenant: ListedTenant = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """List the calls of a tenant, or of all, newest first."""
@@ -270,14 +265,14 @@ def list_calls(
 
 
 @command(app, "tag", example="calls tag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f star")
-def tag_call(call_id: CallId, tag: Tag, tenant: Tenant = None, server: ServerOptions = LOCAL_SERVER) -> None:
+def tag_call(*, call_id: CallId, tag: Tag, tenant: Tenant = None, server: ServerOptions) -> None:
     """Add a tag to a call in any state."""
     _change("PUT", tenant, call_id, tag, server)
     output.note(f"Added the tag {tag} to {call_id}.")
 
 
 @command(app, "untag", example="calls untag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f star")
-def untag_call(call_id: CallId, tag: Tag, tenant: Tenant = None, server: ServerOptions = LOCAL_SERVER) -> None:
+def untag_call(*, call_id: CallId, tag: Tag, tenant: Tenant = None, server: ServerOptions) -> None:
     """Remove a tag from a call."""
     _change("DELETE", tenant, call_id, tag, server)
     output.note(f"Removed the tag {tag} from {call_id}.")
@@ -285,9 +280,10 @@ def untag_call(call_id: CallId, tag: Tag, tenant: Tenant = None, server: ServerO
 
 @command(app, "delete", example="calls delete 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f")
 def delete(
+    *,
     call_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the calls.")],
     tenant: Tenant = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
 ) -> None:
     """Delete Scheduled or Retrying calls: they are not made, or not again. Running and finished calls can't be deleted."""
     path, wanted = _path(tenant), [_checked(call_id) for call_id in call_ids]
@@ -297,9 +293,10 @@ def delete(
 
 @command(app, "retry", example="calls retry 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f")
 def retry(
+    *,
     call_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the calls.")],
     tenant: Tenant = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
 ) -> None:
     """Attempt Failed calls once more, at once: the same request in the same log, under the same webhook-id."""
     path, wanted = _path(tenant), [_checked(call_id) for call_id in call_ids]

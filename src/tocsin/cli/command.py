@@ -62,7 +62,7 @@ def group(help: str, *, example: str) -> typer.Typer:
 
 def command(app: typer.Typer, name: str, *, example: str, **more: Any) -> Callable[[C], C]:
     """Decorates a function that is a command. A parameter whose type is a dataclass stands for the options that the
-    dataclass's fields declare, in their order; the function gets the dataclass with their values."""
+    dataclass's fields declare, in their order and with their defaults; the function gets the dataclass with their values."""
 
     def add(function: C) -> C:
         app.command(name, epilog=f"Example: tocsin {example}", **more)(_expanded(function))

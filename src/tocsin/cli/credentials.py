@@ -9,7 +9,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import Refused, WrongUsage, command, group
-from tocsin.cli.options import LOCAL_SERVER, AsJson, ServerOptions, content, given
+from tocsin.cli.options import AsJson, ServerOptions, content, given
 from tocsin.model.credential_type import SECRET_OF, ClientAuth, CredentialType
 
 app = group(
@@ -23,6 +23,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The credential's name
 
 @command(app, "put", example="credentials put billing-api --type bearer --host api.example.com --secret @token.txt")
 def put(
+    *,
     name: Name,
     kind: Annotated[CredentialType, typer.Option("--type", help="How a request identifies itself.")],
     hosts: Annotated[
@@ -85,7 +86,7 @@ def put(
         ),
     ] = None,
     namespace: Namespace = "default",
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Create a credential, or replace all that it has. What names it is not touched."""
@@ -114,19 +115,18 @@ def put(
 
 
 @command(app, "get", example="credentials get billing-api")
-def get(
-    name: Name, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False
-) -> None:
+def get(*, name: Name, namespace: Namespace = "default", server: ServerOptions, as_json: AsJson = False) -> None:
     """Show a credential without its secret."""
     _show(server.post("/credentials/get", {"namespace": namespace, "name": name}), as_json)
 
 
 @command(app, "list", example="credentials list --namespace billing")
 def list_credentials(
+    *,
     namespace: Namespace = "default",
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of credentials.")] = 100,
     cursor: Annotated[str | None, typer.Option(help="nextCursor of the previous page.")] = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """List the credentials of a namespace by name, without their secrets."""
@@ -143,13 +143,14 @@ def list_credentials(
 
 @command(app, "test", example="credentials test billing-api --url https://api.example.com/health")
 def test(
+    *,
     name: Name,
     url: Annotated[
         str | None,
         typer.Option("--url", metavar="URL", help="Sends HEAD there, instead of only opening connections."),
     ] = None,
     namespace: Namespace = "default",
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Try a credential: fetch its token, and open connections to its hosts. Exit status 1 if something failed."""
@@ -164,7 +165,7 @@ def test(
 
 
 @command(app, "delete", example="credentials delete billing-api")
-def delete(name: Name, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER) -> None:
+def delete(*, name: Name, namespace: Namespace = "default", server: ServerOptions) -> None:
     """Delete a credential. Due timers that name it wait until there is one of its name again."""
     server.post("/credentials/delete", {"namespace": namespace, "name": name})
     output.note(f"{name} is deleted.")

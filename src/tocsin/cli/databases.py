@@ -10,7 +10,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import WrongUsage
-from tocsin.cli.options import LOCAL_STORE, AgentDatabase, AsJson, StoreOptions
+from tocsin.cli.options import AgentDatabase, AsJson, StoreOptions
 from tocsin.cli.serving import SHARDS_SHOWN
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ _COUNTS = ("timers", "schedules", "notifications", "events", "history", "runs", 
 
 
 def migrate(
-    store: StoreOptions = LOCAL_STORE,
+    *,
+    store: StoreOptions,
     agent_database: AgentDatabase = None,
     no_agent: Annotated[bool, typer.Option("--no-agent", help="Only the timers' store.")] = False,
     as_json: AsJson = False,
@@ -68,8 +69,9 @@ async def _migrate(settings: Settings) -> dict[str, Any]:
 
 
 def backup(
+    *,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder for the backup.")],
-    store: StoreOptions = LOCAL_STORE,
+    store: StoreOptions,
     agent_database: AgentDatabase = None,
     as_json: AsJson = False,
 ) -> None:
@@ -84,11 +86,12 @@ def backup(
 
 
 def restore(
+    *,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `tocsin backup` has filled.")],
     pause: Annotated[
         bool, typer.Option("--pause", help="Pause all namespaces, so that no timer fires at first.")
     ] = False,
-    store: StoreOptions = LOCAL_STORE,
+    store: StoreOptions,
     agent_database: AgentDatabase = None,
     as_json: AsJson = False,
 ) -> None:

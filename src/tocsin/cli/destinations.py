@@ -8,7 +8,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import command, group
-from tocsin.cli.options import LOCAL_SERVER, AsJson, ServerOptions
+from tocsin.cli.options import AsJson, ServerOptions
 
 app = group(
     "Destinations: the hosts to which timers are sent, what waits for them, and their breakers.",
@@ -19,8 +19,9 @@ Name = Annotated[str, typer.Argument(metavar="URL", help="Scheme and host, such 
 
 @command(app, "list", example="destinations list --limit 20")
 def list_(
+    *,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of destinations.")] = 100,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """List destinations, those that need attention first."""
@@ -39,19 +40,19 @@ def list_(
 
 
 @command(app, "pause", example="destinations pause https://shop.example")
-def pause(name: Name, server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
+def pause(*, name: Name, server: ServerOptions, as_json: AsJson = False) -> None:
     """Send nothing to a destination until it is resumed. Its timers wait."""
     _change("pause", name, server, as_json=as_json)
 
 
 @command(app, "resume", example="destinations resume https://shop.example")
-def resume(name: Name, server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
+def resume(*, name: Name, server: ServerOptions, as_json: AsJson = False) -> None:
     """End the pause of a destination."""
     _change("resume", name, server, as_json=as_json)
 
 
 @command(app, "probe", example="destinations probe https://shop.example")
-def probe(name: Name, server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
+def probe(*, name: Name, server: ServerOptions, as_json: AsJson = False) -> None:
     """Try one waiting timer now where the breaker is open; a success closes it."""
     _change("probe", name, server, as_json=as_json)
 

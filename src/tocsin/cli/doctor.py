@@ -13,7 +13,7 @@ import tocsin
 from tocsin.cli import output
 from tocsin.cli.command import Failure, Refused
 from tocsin.cli.operations import read_metrics, selected
-from tocsin.cli.options import LOCAL_STORE, NO_SERVER, AsJson, NamedServer, StoreOptions, client_of
+from tocsin.cli.options import AsJson, NamedServer, StoreOptions, client_of
 from tocsin.model.visible import visible
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _ANSWER_TIMEOUT_S = 3.0
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
-def doctor(server: NamedServer = NO_SERVER, store: StoreOptions = LOCAL_STORE, as_json: AsJson = False) -> None:
+def doctor(*, server: NamedServer, store: StoreOptions, as_json: AsJson = False) -> None:
     """Check settings, disk, ports, store, clock, keys, other nodes, the inbox, the agent's database and broker and, with
     --server or TOCSIN_URL, a running server. One line for each, with what to do about it. Exit code 1 if a check fails.
     Changes nothing, and is safe while a server runs."""

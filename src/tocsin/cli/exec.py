@@ -20,7 +20,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import Failure, WrongUsage
-from tocsin.cli.options import LOCAL_SERVER, ServerOptions, client_of
+from tocsin.cli.options import ServerOptions, client_of
 
 if TYPE_CHECKING:
     import httpx
@@ -46,6 +46,7 @@ Ping = Callable[[int | None], None]
 
 
 def run_monitored(
+    *,
     command: Annotated[
         list[str], typer.Argument(metavar="COMMAND...", help="The command and its arguments, behind --.")
     ],
@@ -59,7 +60,7 @@ def run_monitored(
         str | None,
         typer.Option("--ping-url", metavar="URL", help="The monitor's ping URL instead, which needs no key."),
     ] = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
 ) -> None:
     """Run a command, and report to a monitor when it begins and ends, and with which exit code.
 

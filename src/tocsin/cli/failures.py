@@ -9,7 +9,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import WrongUsage, command, group
-from tocsin.cli.options import LOCAL_SERVER, AsJson, ScopeOptions, ServerOptions, checked_instant, given
+from tocsin.cli.options import AsJson, ScopeOptions, ServerOptions, checked_instant, given
 
 app = group(
     "Failures: timers, occurrences and service calls that failed, grouped by cause, until they are dismissed.",
@@ -37,14 +37,12 @@ class GroupOptions:
         return given(destination=self.destination, error=self.error, kind=self.kind)
 
 
-NO_GROUP = GroupOptions()
-DEFAULT = ScopeOptions()
 Since = Annotated[str | None, typer.Option(metavar="INSTANT", help="Only failures since then.")]
 
 
 @command(app, "list", example="failures list --namespace '*'")
 def list_(
-    scope: ScopeOptions = DEFAULT,
+    *, scope: ScopeOptions,
     since: Since = None,
     by: Annotated[
         list[str] | None,
@@ -54,9 +52,8 @@ def list_(
         ),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of groups.")] = 50,
-    server: ServerOptions = LOCAL_SERVER,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
+    server: ServerOptions,
+    as_json: AsJson = False) -> None:  # fmt: skip
     """List groups of failures, those with most failures first."""
     wanted = given(since=checked_instant("--since", since), groupBy=by)
     answer = server.post("/failures/list", {**scope.fields(), "limit": limit, **wanted})
@@ -82,11 +79,12 @@ def _row(group_: dict[str, Any], place: str) -> tuple[object, ...]:
 
 @command(app, "members", example="failures members --namespace billing --error 'HTTP 500'")
 def members(
-    scope: ScopeOptions = DEFAULT,
-    group_: GroupOptions = NO_GROUP,
+    *,
+    scope: ScopeOptions,
+    group_: GroupOptions,
     since: Since = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of failures.")] = 100,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """List the failures of a group, or all, newest first."""
@@ -111,11 +109,12 @@ def members(
 
 @command(app, "dismiss", example="failures dismiss --namespace billing --error 'HTTP 500'")
 def dismiss(
+    *,
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The failureId of each.")] = None,
-    scope: ScopeOptions = DEFAULT,
-    group_: GroupOptions = NO_GROUP,
+    scope: ScopeOptions,
+    group_: GroupOptions,
     every: Annotated[bool, typer.Option("--all", help="All failures of the namespace or tenant.")] = False,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Remove failures from the list: by their ids, those of a group, or all. Their history stays."""

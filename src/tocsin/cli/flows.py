@@ -9,16 +9,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import command, group
-from tocsin.cli.options import (
-    LOCAL_SERVER,
-    NO_BATCH,
-    AsJson,
-    BatchOptions,
-    ServerOptions,
-    checked_instant,
-    flow_limits,
-    given,
-)
+from tocsin.cli.options import AsJson, BatchOptions, ServerOptions, checked_instant, flow_limits, given
 
 app = group(
     "Flows: rules that limit how many attempts begin, and are in flight at once, of timers with the same --flow-key.",
@@ -92,16 +83,14 @@ class RuleOptions:
         )
 
 
-NO_RULE = RuleOptions()
-
-
 @command(app, "put", example="flows put customer: --per-key-rate 100/1m --per-key-burst 10 --per-key-parallelism 2")
 def put(
+    *,
     match: Match,
-    rule: RuleOptions = NO_RULE,
-    batch: BatchOptions = NO_BATCH,
+    rule: RuleOptions,
+    batch: BatchOptions,
     namespace: Namespace = "default",
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Create a rule, or replace all its limits. One that is paused stays so."""
@@ -111,19 +100,18 @@ def put(
 
 
 @command(app, "get", example="flows get customer:")
-def get(
-    match: Match, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False
-) -> None:
+def get(*, match: Match, namespace: Namespace = "default", server: ServerOptions, as_json: AsJson = False) -> None:
     """Show a rule, and how many attempts are in flight and wait."""
     _show(server.post("/flows/get", {"namespace": namespace, "match": match}), as_json)
 
 
 @command(app, "list", example="flows list --namespace billing")
 def list_flows(
+    *,
     namespace: Namespace = "default",
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of rules.")] = 100,
     cursor: Annotated[str | None, typer.Option(help="nextCursor of the previous page.")] = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """List the rules of a namespace by what they match."""
@@ -142,13 +130,14 @@ def list_flows(
 
 @command(app, "pause", example="flows pause customer:17 --until 2027-01-31T12:00:00Z")
 def pause(
+    *,
     match: Match,
     until: Annotated[
         str | None,
         typer.Option("--until", metavar="INSTANT", help="When it goes on.", show_default="when it is resumed"),
     ] = None,
     namespace: Namespace = "default",
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Let nothing of a rule's keys begin. In-flight attempts go on."""
@@ -157,15 +146,13 @@ def pause(
 
 
 @command(app, "resume", example="flows resume customer:17")
-def resume(
-    match: Match, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False
-) -> None:
+def resume(*, match: Match, namespace: Namespace = "default", server: ServerOptions, as_json: AsJson = False) -> None:
     """End a pause."""
     _show(server.post("/flows/resume", {"namespace": namespace, "match": match}), as_json)
 
 
 @command(app, "delete", example="flows delete customer:17")
-def delete(match: Match, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER) -> None:
+def delete(*, match: Match, namespace: Namespace = "default", server: ServerOptions) -> None:
     """Delete a rule. Its keys are subject to the rule with the next longest prefix then, or not limited."""
     server.post("/flows/delete", {"namespace": namespace, "match": match})
     output.note(f"{match} is deleted.")

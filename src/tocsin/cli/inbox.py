@@ -72,9 +72,6 @@ class InboxOptions:
         return asyncio.run(with_table())
 
 
-SETTINGS_INBOX = InboxOptions()
-
-
 def _url(text: str) -> str:
     from tocsin.inbox.options import inbox_address
     from tocsin.model.setting_values import redacted
@@ -87,6 +84,7 @@ def _url(text: str) -> str:
 
 @command(app, "migrate", example="inbox migrate --inbox-url postgresql://shop@db/shop")
 def migrate(
+    *,
     no_notify: Annotated[
         bool,
         typer.Option(
@@ -94,7 +92,7 @@ def migrate(
             help="PostgreSQL: no trigger that announces commits, or its removal; the table is only polled then.",
         ),
     ] = False,
-    inbox: InboxOptions = SETTINGS_INBOX,
+    inbox: InboxOptions,
     as_json: AsJson = False,
 ) -> None:
     """Create the table where it is missing, and in PostgreSQL the trigger that announces commits. The user needs the right to
@@ -107,7 +105,7 @@ def migrate(
 
 
 @command(app, "status", example="inbox status")
-def status(inbox: InboxOptions = SETTINGS_INBOX, as_json: AsJson = False) -> None:
+def status(*, inbox: InboxOptions, as_json: AsJson = False) -> None:
     """How many of the oldest 100,000 rows wait for their timers, and how many are dead."""
     from tocsin.model.instants import format_instant
 
@@ -121,10 +119,11 @@ def status(inbox: InboxOptions = SETTINGS_INBOX, as_json: AsJson = False) -> Non
 
 @command(app, "list", example="inbox list --dead --namespace orders")
 def list_(
+    *,
     dead: Annotated[bool, typer.Option("--dead", help="Only dead rows, which are refused for good.")] = False,
     namespace: Namespace = None,
     limit: Annotated[int, typer.Option(min=1, max=_ROWS_MAX, help="Maximum number of rows.")] = _ROWS,
-    inbox: InboxOptions = SETTINGS_INBOX,
+    inbox: InboxOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show rows, the oldest first: those that wait for their timers, and dead ones with the reason."""
@@ -159,11 +158,7 @@ All = Annotated[bool, typer.Option("--all", help="All dead rows.")]
 
 @command(app, "replay", example="inbox replay --namespace orders")
 def replay(
-    ids: Ids = None,
-    namespace: Namespace = None,
-    every: All = False,
-    inbox: InboxOptions = SETTINGS_INBOX,
-    as_json: AsJson = False,
+    *, ids: Ids = None, namespace: Namespace = None, every: All = False, inbox: InboxOptions, as_json: AsJson = False
 ) -> None:
     """Have dead rows tried again, once their cause is mended: rows by id, those of a namespace, or all."""
     wanted = _dead_rows(ids, namespace, every=every)
@@ -172,11 +167,7 @@ def replay(
 
 @command(app, "delete", example="inbox delete 0197a3c0-0000-7000-8000-000000000001")
 def delete(
-    ids: Ids = None,
-    namespace: Namespace = None,
-    every: All = False,
-    inbox: InboxOptions = SETTINGS_INBOX,
-    as_json: AsJson = False,
+    *, ids: Ids = None, namespace: Namespace = None, every: All = False, inbox: InboxOptions, as_json: AsJson = False
 ) -> None:
     """Delete dead rows, whose timers are never created then: rows by id, those of a namespace, or all."""
     wanted = _dead_rows(ids, namespace, every=every)

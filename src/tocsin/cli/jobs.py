@@ -12,7 +12,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import Refused, command, group
-from tocsin.cli.options import LOCAL_SERVER, AsJson, ScopeOptions, ServerOptions, checked_instant, given
+from tocsin.cli.options import AsJson, ScopeOptions, ServerOptions, checked_instant, given
 
 if TYPE_CHECKING:
     from tocsin.cli.client import Client
@@ -101,11 +101,9 @@ class RowOptions:
         return {**scope, **given(filter=chosen or None, all=self.everything or None)}
 
 
-NO_ROWS = RowOptions()
-
-
 @command(app, "create", example="jobs create cancel --destination old.example --rate 200 --watch")
 def create(
+    *,
     action: Annotated[
         str,
         typer.Argument(
@@ -114,7 +112,7 @@ def create(
             "with --tenant, replay or delete of service calls.",
         ),
     ],
-    rows: RowOptions = NO_ROWS,
+    rows: RowOptions,
     schedules: Annotated[bool, typer.Option("--schedules", help="set-url: of schedules instead of timers.")] = False,
     shift_by: Annotated[
         str | None, typer.Option("--shift-by", metavar="DURATION", help="shift: by how much, as 2h or -2h.")
@@ -137,7 +135,7 @@ def create(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't count the rows and ask before they change.")] = False,
     watch: Watch = False,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Create a job. On a terminal a dry run counts the rows first, and you are asked; then the job changes no more than
@@ -183,7 +181,7 @@ def _confirmed(client: Client, request: dict[str, Any]) -> dict[str, Any]:
 
 
 @command(app, "get", example="jobs get 5f2b8c1d9e3a7f6045c2d1ab --watch")
-def get(job_id: JobId, watch: Watch = False, server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
+def get(*, job_id: JobId, watch: Watch = False, server: ServerOptions, as_json: AsJson = False) -> None:
     """Show a job: how far it is, or how it ended."""
     with server.client() as client:
         job = client.post("/jobs/get", {"jobId": job_id})["job"]
@@ -194,6 +192,7 @@ def get(job_id: JobId, watch: Watch = False, server: ServerOptions = LOCAL_SERVE
 
 @command(app, "list", example="jobs list")
 def list_jobs(
+    *,
     namespace: Annotated[
         str | None,
         typer.Option("--namespace", "-n", metavar="NAME", help="Only jobs of this namespace, and of all together."),
@@ -201,7 +200,7 @@ def list_jobs(
     tenant: Annotated[
         str | None, typer.Option("--tenant", metavar="ID", help="Only jobs of this tenant, and of all together.")
     ] = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """List the jobs, newest first."""
@@ -224,13 +223,13 @@ def list_jobs(
 
 
 @command(app, "pause", example="jobs pause 5f2b8c1d9e3a7f6045c2d1ab")
-def pause(job_id: JobId, server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
+def pause(*, job_id: JobId, server: ServerOptions, as_json: AsJson = False) -> None:
     """Pause a job, until `resume`."""
     show(server.post("/jobs/pause", {"jobId": job_id})["job"], as_json)
 
 
 @command(app, "resume", example="jobs resume 5f2b8c1d9e3a7f6045c2d1ab --watch")
-def resume(job_id: JobId, watch: Watch = False, server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
+def resume(*, job_id: JobId, watch: Watch = False, server: ServerOptions, as_json: AsJson = False) -> None:
     """Go on with a paused job."""
     with server.client() as client:
         job = client.post("/jobs/resume", {"jobId": job_id})["job"]
@@ -240,16 +239,17 @@ def resume(job_id: JobId, watch: Watch = False, server: ServerOptions = LOCAL_SE
 
 
 @command(app, "cancel", example="jobs cancel 5f2b8c1d9e3a7f6045c2d1ab")
-def cancel(job_id: JobId, server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
+def cancel(*, job_id: JobId, server: ServerOptions, as_json: AsJson = False) -> None:
     """End a job; what it has changed stays changed."""
     show(server.post("/jobs/cancel", {"jobId": job_id})["job"], as_json)
 
 
 @command(app, "set-rate", example="jobs set-rate 5f2b8c1d9e3a7f6045c2d1ab 50")
 def set_rate(
+    *,
     job_id: JobId,
     rate: Annotated[int, typer.Argument(metavar="N", help="Rows a second, at most.")],
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Change how many rows a second a job changes at most."""

@@ -14,7 +14,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import Refused, WrongUsage, command, group
-from tocsin.cli.options import LOCAL_STORE, NO_SERVER, AsJson, NamedServer, StoreOptions, client_of, duration_us, given
+from tocsin.cli.options import AsJson, NamedServer, StoreOptions, client_of, duration_us, given
 
 if TYPE_CHECKING:
     from tocsin.keys import KeyRequest
@@ -35,6 +35,7 @@ app = group(
 
 @command(app, "create", example="keys create --role write --namespace billing --note 'billing service'")
 def create(
+    *,
     role: Annotated[
         str | None,
         typer.Option(
@@ -73,8 +74,8 @@ def create(
     yes: Annotated[
         bool, typer.Option("--yes", help="Don't ask, even if the first key suspends pending timers.")
     ] = False,
-    server: NamedServer = NO_SERVER,
-    store: StoreOptions = LOCAL_STORE,
+    server: NamedServer,
+    store: StoreOptions,
     as_json: AsJson = False,
 ) -> None:
     """Create a key and show its secret once: only a hash is stored. The first key is asked about if pending timers call
@@ -109,7 +110,7 @@ def create(
 
 
 @command(app, "list", example="keys list")
-def list_keys(server: NamedServer = NO_SERVER, store: StoreOptions = LOCAL_STORE, as_json: AsJson = False) -> None:
+def list_keys(*, server: NamedServer, store: StoreOptions, as_json: AsJson = False) -> None:
     """List the keys, without their secrets."""
     found = key_place(server, store).listed()
     if as_json:
@@ -148,9 +149,10 @@ def list_keys(server: NamedServer = NO_SERVER, store: StoreOptions = LOCAL_STORE
 
 @command(app, "revoke", example="keys revoke 1f0c9a7be2d4")
 def revoke(
+    *,
     key_id: Annotated[str, typer.Argument(metavar="KEY", help="Id of the key, from `keys list`.")],
-    server: NamedServer = NO_SERVER,
-    store: StoreOptions = LOCAL_STORE,
+    server: NamedServer,
+    store: StoreOptions,
 ) -> None:
     """Revoke a key. A running server refuses it within seconds."""
     key_place(server, store).revoke(key_id)
@@ -159,6 +161,7 @@ def revoke(
 
 @command(app, "secrets", example="keys secrets")
 def secrets(
+    *,
     forget: Annotated[
         str | None,
         typer.Option(
@@ -166,7 +169,7 @@ def secrets(
             help="Servers start without this key from now on. What is encrypted with it can't be decrypted any more.",
         ),
     ] = None,
-    store: StoreOptions = LOCAL_STORE,
+    store: StoreOptions,
     as_json: AsJson = False,
 ) -> None:
     """List the keys under which secrets in the store are encrypted: the one that encrypts, and former ones with the number of

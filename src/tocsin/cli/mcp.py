@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tocsin.cli.options import LOCAL_SERVER, ServerOptions
+from tocsin.cli.options import ServerOptions
 
 if TYPE_CHECKING:
     from tocsin.cli.client import Client
 
 
-def mcp(server: ServerOptions = LOCAL_SERVER) -> None:
+def mcp(*, server: ServerOptions) -> None:
     """Serve the tools of a server at `/mcp` to a program that starts this command, over standard input and output. They have
     the rights of the API key. The server's setting `mcp.enabled` must be on."""
     from tocsin.server.extras import require_extra

@@ -9,16 +9,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import WrongUsage, command, group
-from tocsin.cli.options import (
-    LOCAL_SERVER,
-    NO_MONITOR_HOOKS,
-    AsJson,
-    ListedNamespace,
-    MonitorHookOptions,
-    ServerOptions,
-    checked_duration,
-    given,
-)
+from tocsin.cli.options import AsJson, ListedNamespace, MonitorHookOptions, ServerOptions, checked_duration, given
 
 app = group(
     "Monitors: notify when a job of yours does not report in time.",
@@ -71,18 +62,16 @@ class RhythmOptions:
         }
 
 
-NO_RHYTHM = RhythmOptions()
-
-
 @command(app, "put", example='monitors put nightly-backup --cron "0 3 * * *" --grace 30m')
 def put(
+    *,
     monitor_id: MonitorId,
-    rhythm: RhythmOptions = NO_RHYTHM,
-    hooks: MonitorHookOptions = NO_MONITOR_HOOKS,
+    rhythm: RhythmOptions,
+    hooks: MonitorHookOptions,
     namespace: Namespace = "default",
     tags: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="A label. May be repeated.")] = None,
     description: Annotated[str | None, typer.Option(metavar="TEXT", help="What it is for, in one line.")] = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Create a monitor, or give the one with the same id this definition. The URL that its job pings is shown once, when the
@@ -94,6 +83,7 @@ def put(
 
 @command(app, "list", example="monitors list --state late")
 def list_monitors(
+    *,
     namespace: ListedNamespace = "default",
     state: Annotated[
         list[str] | None,
@@ -102,7 +92,7 @@ def list_monitors(
     tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only those with this tag.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of monitors.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """List monitors by namespace and id."""
@@ -129,10 +119,7 @@ def list_monitors(
 
 @command(app, "show", example="monitors show nightly-backup")
 def show(
-    monitor_id: MonitorId,
-    namespace: Namespace = "default",
-    server: ServerOptions = LOCAL_SERVER,
-    as_json: AsJson = False,
+    *, monitor_id: MonitorId, namespace: Namespace = "default", server: ServerOptions, as_json: AsJson = False
 ) -> None:
     """Show a monitor."""
     _show(server.post("/monitors/get", {"namespace": namespace, "id": monitor_id}), as_json)
@@ -140,11 +127,12 @@ def show(
 
 @command(app, "history", example="monitors history nightly-backup --limit 10")
 def history(
+    *,
     monitor_id: MonitorId,
     namespace: Namespace = "default",
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of periods.")] = 20,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous page.")] = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show what became of a monitor's periods, newest first."""
@@ -171,14 +159,14 @@ def history(
 
 
 @command(app, "pause", example="monitors pause nightly-backup")
-def pause(monitor_id: MonitorId, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER) -> None:
+def pause(*, monitor_id: MonitorId, namespace: Namespace = "default", server: ServerOptions) -> None:
     """Expect nothing of a job until the monitor is resumed."""
     server.post("/monitors/pause", {"namespace": namespace, "id": monitor_id})
     output.note(f"{monitor_id} is paused.")
 
 
 @command(app, "resume", example="monitors resume nightly-backup")
-def resume(monitor_id: MonitorId, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER) -> None:
+def resume(*, monitor_id: MonitorId, namespace: Namespace = "default", server: ServerOptions) -> None:
     """Expect reports again, from the next instant on."""
     server.post("/monitors/resume", {"namespace": namespace, "id": monitor_id})
     output.note(f"{monitor_id} is resumed.")
@@ -186,17 +174,14 @@ def resume(monitor_id: MonitorId, namespace: Namespace = "default", server: Serv
 
 @command(app, "rotate", example="monitors rotate nightly-backup")
 def rotate(
-    monitor_id: MonitorId,
-    namespace: Namespace = "default",
-    server: ServerOptions = LOCAL_SERVER,
-    as_json: AsJson = False,
+    *, monitor_id: MonitorId, namespace: Namespace = "default", server: ServerOptions, as_json: AsJson = False
 ) -> None:
     """Give a monitor another ping URL, which is shown once. The former one is refused from then on."""
     _show(server.post("/monitors/rotate", {"namespace": namespace, "id": monitor_id}), as_json)
 
 
 @command(app, "delete", example="monitors delete nightly-backup")
-def delete(monitor_id: MonitorId, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER) -> None:
+def delete(*, monitor_id: MonitorId, namespace: Namespace = "default", server: ServerOptions) -> None:
     """Delete a monitor and its history."""
     server.post("/monitors/delete", {"namespace": namespace, "id": monitor_id})
     output.note(f"{monitor_id} is deleted.")

@@ -13,10 +13,6 @@ from tocsin.cli import output
 from tocsin.cli.command import Refused, WrongUsage, command, group
 from tocsin.cli.jobs import Watch, show, watched
 from tocsin.cli.options import (
-    LOCAL_SERVER,
-    NO_BATCH,
-    NO_NAMESPACE_HOOKS,
-    NO_RETRIES,
     AsJson,
     BatchOptions,
     NamespaceHookOptions,
@@ -150,10 +146,6 @@ EventSink = Annotated[
         help="Publish what becomes of its timers below this subject of NATS, such as nats://billing.events.",
     ),
 ]
-NO_SETTINGS = SettingOptions()
-NO_LIMITS = LimitOptions()
-NO_QUOTAS = QuotaOptions()
-NO_ROTATION = RotationOptions()
 AnswersMode = Annotated[
     str | None,
     typer.Option(
@@ -173,19 +165,20 @@ tenants_app = group(
 
 @command(app, "create", example="namespaces create billing --retention 7d --secret new")
 def create(
+    *,
     name: Name,
     shards: Annotated[
         int | None, typer.Option("--shards", help="Number of shards it uses; can't be changed later.")
     ] = None,
-    settings: SettingOptions = NO_SETTINGS,
+    settings: SettingOptions,
     answers: AnswersMode = None,
-    retries: RetryOptions = NO_RETRIES,
-    hooks: NamespaceHookOptions = NO_NAMESPACE_HOOKS,
-    quotas: QuotaOptions = NO_QUOTAS,
-    limits: LimitOptions = NO_LIMITS,
-    batch: BatchOptions = NO_BATCH,
+    retries: RetryOptions,
+    hooks: NamespaceHookOptions,
+    quotas: QuotaOptions,
+    limits: LimitOptions,
+    batch: BatchOptions,
     event_sink: EventSink = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Create a namespace."""
@@ -202,8 +195,9 @@ def create(
 
 @command(app, "update", example="namespaces update billing --pause")
 def update(
+    *,
     name: Name,
-    settings: SettingOptions = NO_SETTINGS,
+    settings: SettingOptions,
     remove_secret: Annotated[
         bool, typer.Option("--remove-secret", help="Remove the secret: callbacks are no longer signed.")
     ] = False,
@@ -211,17 +205,17 @@ def update(
         bool | None, typer.Option("--pause/--resume", help="Stop firing its timers; resume firing.", show_default=False)
     ] = None,
     answers: AnswersMode = None,
-    retries: RetryOptions = NO_RETRIES,
-    hooks: NamespaceHookOptions = NO_NAMESPACE_HOOKS,
-    quotas: QuotaOptions = NO_QUOTAS,
-    limits: LimitOptions = NO_LIMITS,
-    batch: BatchOptions = NO_BATCH,
+    retries: RetryOptions,
+    hooks: NamespaceHookOptions,
+    quotas: QuotaOptions,
+    limits: LimitOptions,
+    batch: BatchOptions,
     no_batch: Annotated[bool, typer.Option("--no-batch", help="Remove --batch-max and --batch-linger.")] = False,
     event_sink: EventSink = None,
     no_event_sink: Annotated[bool, typer.Option("--no-event-sink", help="Publish no events any more.")] = False,
     no_limits: Annotated[bool, typer.Option("--no-limits", help="Remove --rate, --burst and --parallelism.")] = False,
     retry_default: RetryDefault = False,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Change a namespace's settings; options not given keep their value."""
@@ -243,21 +237,20 @@ def update(
 
 
 @command(app, "rotate-secret", example="namespaces rotate-secret billing --grace 48h")
-def rotate_secret(
-    name: Name, rotation: RotationOptions = NO_ROTATION, server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False
-) -> None:
+def rotate_secret(*, name: Name, rotation: RotationOptions, server: ServerOptions, as_json: AsJson = False) -> None:
     """Sign with a new secret; the previous one keeps signing during the grace period."""
     rotation.rotate(server, "/namespaces/rotateSecret", {"name": name}, as_json)
 
 
 @command(app, "get", example="namespaces get billing")
-def get(name: Name, server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
+def get(*, name: Name, server: ServerOptions, as_json: AsJson = False) -> None:
     """Show a namespace's settings."""
     _show(server.post("/namespaces/get", {"name": name}), {}, as_json, shown_secret=False)
 
 
 @command(app, "delete", example="namespaces delete billing --cancel-pending --watch")
 def delete(
+    *,
     name: Name,
     cancel_pending: Annotated[
         bool, typer.Option("--cancel-pending", help="Delete it although timers or schedules are pending in it.")
@@ -267,7 +260,7 @@ def delete(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask before it is deleted.")] = False,
     watch: Watch = False,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Delete a namespace with all that is in it: timers, schedules, their history and failures. Keys lose it, and those that
@@ -287,7 +280,7 @@ def delete(
 
 
 @command(app, "list", example="namespaces list")
-def list_namespaces(server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
+def list_namespaces(*, server: ServerOptions, as_json: AsJson = False) -> None:
     """List the namespaces."""
     answer = server.post("/namespaces/list", {})
     if as_json:
@@ -323,9 +316,10 @@ def tenants() -> None:
 
 @command(tenants_app, "rotate-secret", example="tenants rotate-secret 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f")
 def rotate_tenant_secret(
+    *,
     tenant: Annotated[str, typer.Argument(metavar="TENANT", envvar="TOCSIN_TENANT", help="Id of the tenant.")],
-    rotation: RotationOptions = NO_ROTATION,
-    server: ServerOptions = LOCAL_SERVER,
+    rotation: RotationOptions,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Sign a tenant's service calls with a new secret; the previous one keeps signing during the grace period."""

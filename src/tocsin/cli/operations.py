@@ -12,13 +12,13 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import Refused, WrongUsage, command, group
-from tocsin.cli.options import LOCAL_SERVER, AsJson, ServerOptions, checked_duration, checked_instant, given
+from tocsin.cli.options import AsJson, ServerOptions, checked_duration, checked_instant, given
 
 if TYPE_CHECKING:
     from tocsin.cli.client import Client
 
 
-def cluster(server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
+def cluster(*, server: ServerOptions, as_json: AsJson = False) -> None:
     """Show the nodes and shards: owners, timers in the window, lag."""
     with server.client() as client:
         answer = client.get("/cluster")
@@ -78,11 +78,12 @@ _SUFFIXES = ("", "_total", "_bucket", "_sum", "_count")
 
 
 def metrics(
+    *,
     prefix: Annotated[
         list[str] | None,
         typer.Argument(metavar="PREFIX", help="Only metrics whose name has one of these prefixes.", show_default="all"),
     ] = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show a node's metrics, without their descriptions, one series on each line. A comment names those that have counted
@@ -150,6 +151,7 @@ PAGE_ENTRIES = 100
 
 
 def audit(
+    *,
     action: Annotated[
         list[str] | None,
         typer.Option(help="Only this action, such as key_created; may be repeated.", show_default="all"),
@@ -159,7 +161,7 @@ def audit(
     after: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only entries at or after this instant.")] = None,
     before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only entries before this instant.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 100,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show the audit trail, newest first: sign-ins, and changes to keys and namespaces. Requires an admin key."""
@@ -184,6 +186,7 @@ def audit(
 
 
 def statistics(
+    *,
     namespace: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only this namespace.", show_default="all that the key may see")
     ] = None,
@@ -197,7 +200,7 @@ def statistics(
     ten_minutes: Annotated[
         bool, typer.Option("--ten-minutes", help="Slots of ten minutes, which reach back 30 days; minutes 24 hours.")
     ] = False,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show what happened, minute by minute: timers created, attempts by outcome, lag, failing destinations, outages."""
@@ -253,13 +256,14 @@ clock = group("Show and move the clock of a server that `tocsin dev` runs.", exa
 
 
 @command(clock, "get", example="clock get")
-def get(server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
+def get(*, server: ServerOptions, as_json: AsJson = False) -> None:
     """Show the clock."""
     _show(_post(server, "get", {}), as_json)
 
 
 @command(clock, "advance", example="clock advance 3d")
 def advance(
+    *,
     by: Annotated[str | None, typer.Argument(metavar="[DURATION]", help="How far: 500ms, 30s, 5m, 24h, 7d.")] = None,
     to: Annotated[
         str | None,
@@ -268,7 +272,7 @@ def advance(
     jump: Annotated[
         bool, typer.Option("--jump", help="Go there at once, so that what is due on the way is late.")
     ] = False,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Move the clock forward. It halts at each instant at which something is due, until the answers are durable."""

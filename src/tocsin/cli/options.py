@@ -366,12 +366,6 @@ class RetryOptions:
 
 
 #: Without options.
-LOCAL_SERVER = ServerOptions()
-NO_SERVER = NamedServer()
-ALL_TIMERS = TimerFilterOptions()
-LOCAL_STORE = StoreOptions()
-NO_RETRIES = RetryOptions()
-PLAIN_CALLBACK = CallbackOptions()
 
 
 @dataclass(frozen=True)
@@ -476,10 +470,6 @@ class CallHookOptions:
         }
 
 
-NO_HOOKS, NO_SCHEDULE_HOOKS, NO_CALL_HOOKS = HookOptions(), ScheduleHookOptions(), CallHookOptions()
-NO_NAMESPACE_HOOKS, NO_MONITOR_HOOKS = NamespaceHookOptions(), MonitorHookOptions()
-
-
 def given(**fields: Any) -> dict[str, Any]:
     """The fields of a request whose option was given."""
     return {name: value for name, value in fields.items() if value is not None}
@@ -547,9 +537,6 @@ class BatchOptions:
         if remove and sent:
             raise WrongUsage("--no-batch conflicts with --batch-max and --batch-linger; give only one kind")
         return {"callbackBatch": sent or None} if sent or remove else {}
-
-
-NO_BATCH = BatchOptions()
 
 
 def flow_limits(

@@ -11,10 +11,6 @@ import typer
 from tocsin.cli import output
 from tocsin.cli.command import WrongUsage, command, group
 from tocsin.cli.options import (
-    LOCAL_SERVER,
-    NO_RETRIES,
-    NO_SCHEDULE_HOOKS,
-    PLAIN_CALLBACK,
     AsJson,
     CallbackOptions,
     ListedNamespace,
@@ -166,27 +162,23 @@ class CalendarOptions:
         return {"only": self.only or None, "skip": self.skip or None, "onSkipped": self.on_skipped}
 
 
-NO_RULE = RuleOptions()
-NO_CALENDARS = CalendarOptions()
-NO_LATENESS = LatenessOptions()
-
-
 @command(
     app,
     "create",
     example='schedules create standup http://127.0.0.1:9000/ --cron "0 9 * * MON-FRI" --time-zone Europe/Berlin',
 )
 def create(
+    *,
     schedule_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the schedule, unique in the namespace.")],
     url: Annotated[str, typer.Argument(metavar="URL", help="URL to call.")],
-    rule: RuleOptions = NO_RULE,
-    calendars: CalendarOptions = NO_CALENDARS,
-    lateness: LatenessOptions = NO_LATENESS,
+    rule: RuleOptions,
+    calendars: CalendarOptions,
+    lateness: LatenessOptions,
     namespace: Namespace = "default",
-    callback: CallbackOptions = PLAIN_CALLBACK,
-    hooks: ScheduleHookOptions = NO_SCHEDULE_HOOKS,
-    retries: RetryOptions = NO_RETRIES,
-    server: ServerOptions = LOCAL_SERVER,
+    callback: CallbackOptions,
+    hooks: ScheduleHookOptions,
+    retries: RetryOptions,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Create a schedule, or give the one with the same id this definition: it keeps its counts and history."""
@@ -204,10 +196,7 @@ def create(
 
 @command(app, "get", example="schedules get nightly-report")
 def get(
-    schedule_id: ScheduleId,
-    namespace: Namespace = "default",
-    server: ServerOptions = LOCAL_SERVER,
-    as_json: AsJson = False,
+    *, schedule_id: ScheduleId, namespace: Namespace = "default", server: ServerOptions, as_json: AsJson = False
 ) -> None:
     """Show one schedule, its next instants and its last occurrence."""
     _show(server.post("/schedules/get", {"namespace": namespace, "scheduleId": schedule_id}), as_json)
@@ -215,13 +204,14 @@ def get(
 
 @command(app, "list", example="schedules list --namespace billing --status paused")
 def list_schedules(
+    *,
     namespace: ListedNamespace = "default",
     status: Annotated[
         list[str] | None, typer.Option("--status", help="Only schedules that are active or paused; may be repeated.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of schedules.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """List active and paused schedules, ordered by id; of all namespaces, one namespace after the other."""
@@ -254,21 +244,22 @@ def list_schedules(
 
 @command(app, "update", example='schedules update nightly-report --cron "30 2 * * *"')
 def update(
+    *,
     schedule_id: ScheduleId,
     url: Annotated[str | None, typer.Option("--url", metavar="URL", help="URL to call.")] = None,
-    rule: RuleOptions = NO_RULE,
-    calendars: CalendarOptions = NO_CALENDARS,
-    lateness: LatenessOptions = NO_LATENESS,
+    rule: RuleOptions,
+    calendars: CalendarOptions,
+    lateness: LatenessOptions,
     clear: Annotated[
         list[str] | None,
         typer.Option(metavar="OPTION", help=f"Remove a value: {', '.join(_CLEARED)}. May be repeated."),
     ] = None,
     namespace: Namespace = "default",
-    callback: CallbackOptions = PLAIN_CALLBACK,
-    hooks: ScheduleHookOptions = NO_SCHEDULE_HOOKS,
-    retries: RetryOptions = NO_RETRIES,
+    callback: CallbackOptions,
+    hooks: ScheduleHookOptions,
+    retries: RetryOptions,
     retry_default: RetryDefault = False,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Change a schedule; options not given keep their value. Retry policy, headers and tags are replaced as a whole."""
@@ -288,25 +279,25 @@ def update(
 
 
 @command(app, "delete", example="schedules delete nightly-report")
-def delete(schedule_ids: ScheduleIds, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER) -> None:
+def delete(*, schedule_ids: ScheduleIds, namespace: Namespace = "default", server: ServerOptions) -> None:
     """Delete schedules. An attempt that is in flight may still arrive; it is not retried."""
     _each(server, "delete", namespace, schedule_ids, "deleted")
 
 
 @command(app, "pause", example="schedules pause nightly-report")
-def pause(schedule_ids: ScheduleIds, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER) -> None:
+def pause(*, schedule_ids: ScheduleIds, namespace: Namespace = "default", server: ServerOptions) -> None:
     """Pause schedules: until they are resumed, only triggers fire."""
     _each(server, "pause", namespace, schedule_ids, "paused")
 
 
 @command(app, "resume", example="schedules resume nightly-report")
-def resume(schedule_ids: ScheduleIds, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER) -> None:
+def resume(*, schedule_ids: ScheduleIds, namespace: Namespace = "default", server: ServerOptions) -> None:
     """Resume schedules, from their next instant on. `backfill` fires what they have skipped."""
     _each(server, "resume", namespace, schedule_ids, "resumed")
 
 
 @command(app, "trigger", example="schedules trigger nightly-report")
-def trigger(schedule_ids: ScheduleIds, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER) -> None:
+def trigger(*, schedule_ids: ScheduleIds, namespace: Namespace = "default", server: ServerOptions) -> None:
     """Fire schedules once now, in addition to their instants."""
     _each(server, "trigger", namespace, schedule_ids, "triggered")
 
@@ -317,11 +308,12 @@ def trigger(schedule_ids: ScheduleIds, namespace: Namespace = "default", server:
     example="schedules backfill nightly-report --after 2027-01-30T00:00:00Z --before 2027-01-31T00:00:00Z",
 )
 def backfill(
+    *,
     schedule_id: ScheduleId,
     after: Annotated[str, typer.Option(metavar="INSTANT", help="Only instants at or after this one.")],
     before: Annotated[str, typer.Option(metavar="INSTANT", help="Only instants before this one.")],
     namespace: Namespace = "default",
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Fire past instants of a schedule once more, one after the other."""
@@ -336,10 +328,11 @@ def backfill(
 
 @command(app, "skip", example="schedules skip nightly-report 2027-01-31T02:00:00Z")
 def skip(
+    *,
     schedule_id: ScheduleId,
     instant: Annotated[str, typer.Argument(metavar="INSTANT", help="An instant to come; `preview` shows them.")],
     namespace: Namespace = "default",
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Skip one instant of a schedule."""
@@ -348,10 +341,11 @@ def skip(
 
 @command(app, "unskip", example="schedules unskip nightly-report 2027-01-31T02:00:00Z")
 def unskip(
+    *,
     schedule_id: ScheduleId,
     instant: Annotated[str, typer.Argument(metavar="INSTANT", help="An instant to come that is skipped.")],
     namespace: Namespace = "default",
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Fire at an instant all the same that was to be skipped."""
@@ -360,12 +354,13 @@ def unskip(
 
 @command(app, "replay", example="schedules replay nightly-report 2027-01-30T02:00:00Z")
 def replay(
+    *,
     schedule_id: ScheduleId,
     instants: Annotated[
         list[str], typer.Argument(metavar="INSTANT...", help="Instants of failed occurrences; `history` shows them.")
     ],
     namespace: Namespace = "default",
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Fire failed occurrences of a schedule again, one after the other, as it is defined now. Each keeps its webhook-id, so
@@ -377,11 +372,12 @@ def replay(
 
 @command(app, "history", example="schedules history nightly-report --limit 10")
 def history(
+    *,
     schedule_id: ScheduleId,
     namespace: Namespace = "default",
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of occurrences.")] = 20,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous page.")] = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show the occurrences of a schedule, newest first, and the instants that did not fire."""
@@ -394,14 +390,15 @@ def history(
 
 @command(app, "preview", example='schedules preview --cron "30 2 * * *" --time-zone Europe/Berlin --count 5')
 def preview(
+    *,
     schedule_id: Annotated[
         str | None, typer.Argument(metavar="[ID]", help="Id of a schedule; without it, the options define one.")
     ] = None,
-    rule: RuleOptions = NO_RULE,
-    calendars: CalendarOptions = NO_CALENDARS,
+    rule: RuleOptions,
+    calendars: CalendarOptions,
     count: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of instants.")] = 10,
     namespace: Namespace = "default",
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show the next instants of a definition, or of a schedule. Nothing is written."""

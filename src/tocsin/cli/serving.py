@@ -96,10 +96,9 @@ class DevOptions:
 
 
 #: Without options.
-ALL_DEFAULTS, DEV_DEFAULTS = ServeOptions(), DevOptions()
 
 
-def serve(options: ServeOptions = ALL_DEFAULTS) -> None:
+def serve(*, options: ServeOptions) -> None:
     """Run a server. SIGTERM or Ctrl-C stops it after requests and callbacks in flight have finished; another one, a second
     later or more, stops it immediately, with exit code 143 or 130. While its database can't be reached at its start, it waits
     for it. With several workers, SIGHUP restarts them one after another. It ends with exit code 75 when `tocsin transfer
@@ -112,7 +111,7 @@ def serve(options: ServeOptions = ALL_DEFAULTS) -> None:
     _run_server(options)
 
 
-def dev(options: DevOptions = DEV_DEFAULTS) -> None:
+def dev(*, options: DevOptions) -> None:
     """Run a server with a clock that `tocsin clock advance` moves forward, to test flows of days in a second. It serves this
     machine only, and has a data folder of its own.
 

@@ -12,11 +12,6 @@ import typer
 from tocsin.cli import output, transfer
 from tocsin.cli.command import Refused, WrongUsage, command, group
 from tocsin.cli.options import (
-    ALL_TIMERS,
-    LOCAL_SERVER,
-    NO_HOOKS,
-    NO_RETRIES,
-    PLAIN_CALLBACK,
     AsJson,
     CallbackOptions,
     HookOptions,
@@ -44,13 +39,14 @@ app = group(
 
 @command(app, "watch", example="timers watch order-17")
 def watch(
+    *,
     timer_ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of the timers.")] = None,
     tag: Annotated[
         list[str] | None, typer.Option("--tag", help="Instead of ids: all timers with this tag; may be repeated.")
     ] = None,
     namespace: Namespace = "default",
     interval: Annotated[str, typer.Option(metavar="DURATION", help="Polling interval.")] = "500ms",
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show each change of state until all timers have finished; exit code 1 if one failed."""
@@ -168,6 +164,7 @@ IdempotencyKey = Annotated[
 
 @command(app, "create", example="""timers create http://127.0.0.1:9000/ --in 30s --payload '{"order": 17}'""")
 def create(
+    *,
     url: Annotated[str, typer.Argument(metavar="URL", help="URL to call.")],
     at: At = None,
     in_: In = None,
@@ -176,16 +173,16 @@ def create(
         typer.Option("--id", metavar="ID", help="Id of the timer, unique in the namespace.", show_default="a new UUID"),
     ] = None,
     namespace: Namespace = "default",
-    callback: CallbackOptions = PLAIN_CALLBACK,
-    hooks: HookOptions = NO_HOOKS,
-    retries: RetryOptions = NO_RETRIES,
+    callback: CallbackOptions,
+    hooks: HookOptions,
+    retries: RetryOptions,
     on_conflict: OnConflict = None,
     debounce: Debounce = None,
     max_delay: MaxDelay = None,
     collect: Collect = None,
     idempotency_key: IdempotencyKey = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the id.")] = False,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Create a timer, or replace the pending one with the same id, or join it (--debounce)."""
@@ -237,16 +234,14 @@ def _check_debounce(
 
 
 @command(app, "get", example="timers get order-17")
-def get(
-    timer_id: TimerId, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False
-) -> None:
+def get(*, timer_id: TimerId, namespace: Namespace = "default", server: ServerOptions, as_json: AsJson = False) -> None:
     """Show one timer, pending or finished."""
     _show(server.post("/timers/get", {"namespace": namespace, "timerId": timer_id}), as_json)
 
 
 @command(app, "explain", example="timers explain order-17")
 def explain(
-    timer_id: TimerId, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False
+    *, timer_id: TimerId, namespace: Namespace = "default", server: ServerOptions, as_json: AsJson = False
 ) -> None:
     """Explain what a timer waits for, and what happens next."""
     found = server.post("/timers/explain", {"namespace": namespace, "timerId": timer_id})
@@ -265,11 +260,12 @@ def explain(
 
 @command(app, "history", example="timers history order-17")
 def history(
+    *,
     timer_id: TimerId,
     namespace: Namespace = "default",
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of runs.")] = 20,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous page.")] = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show the runs of a timer with their attempts, newest first."""
@@ -296,10 +292,11 @@ def _attempts(made: dict[str, Any]) -> list[tuple[object, ...]]:
 
 @command(app, "list", example="timers list --status failed --tag billing")
 def list_timers(
-    filters: TimerFilterOptions = ALL_TIMERS,
+    *,
+    filters: TimerFilterOptions,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of timers.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """List timers in the order in which they are due. `export` writes all of them, however many."""
@@ -339,17 +336,18 @@ def list_timers(
 
 @command(app, "update", example="timers update order-17 --in 5m")
 def update(
+    *,
     timer_id: TimerId,
     at: At = None,
     in_: In = None,
     url: Annotated[str | None, typer.Option("--url", metavar="URL", help="URL to call.")] = None,
     namespace: Namespace = "default",
-    callback: CallbackOptions = PLAIN_CALLBACK,
-    hooks: HookOptions = NO_HOOKS,
+    callback: CallbackOptions,
+    hooks: HookOptions,
     no_expiry: Annotated[bool, typer.Option("--no-expiry", help="Remove the limit set with --expire-after.")] = False,
-    retries: RetryOptions = NO_RETRIES,
+    retries: RetryOptions,
     retry_default: RetryDefault = False,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Change a pending timer; options not given keep their value. Retry policy, headers and tags are replaced as a whole."""
@@ -372,9 +370,10 @@ def update(
 
 @command(app, "delete", example="timers delete order-17 order-18")
 def delete(
+    *,
     timer_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the timers.")],
     namespace: Namespace = "default",
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
 ) -> None:
     """Cancel pending timers. An attempt that is in flight may still arrive; it is not retried."""
     with server.client() as client:
@@ -385,6 +384,7 @@ def delete(
 
 @command(app, "replay", example="timers replay order-17 order-18")
 def replay(
+    *,
     timer_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the timers.")],
     at: At = None,
     in_: In = None,
@@ -398,7 +398,7 @@ def replay(
         ),
     ] = None,
     namespace: Namespace = "default",
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
 ) -> None:
     """Fire finished timers again, at once unless --at or --in is given. Each keeps its id and its webhook-id, so that a
     receiver that has done the work recognises the repetition; its attempts start over."""

@@ -15,7 +15,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import Interrupted, Refused, Unreachable, WrongUsage
-from tocsin.cli.options import ALL_TIMERS, LOCAL_SERVER, AsJson, Format, ServerOptions, TimerFilterOptions
+from tocsin.cli.options import AsJson, Format, ServerOptions, TimerFilterOptions
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -36,7 +36,8 @@ AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", help="Those of 
 
 
 def export_timers(
-    filters: TimerFilterOptions = ALL_TIMERS,
+    *,
+    filters: TimerFilterOptions,
     all_namespaces: AllNamespaces = False,
     target: Annotated[
         Path | None,
@@ -49,7 +50,7 @@ def export_timers(
         ),
     ] = None,
     form: Format = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
 ) -> None:
     """Write all matching timers of a namespace, in the order in which they are due, as CSV or JSON Lines."""
     from tocsin.cli.rows import CsvWriter, JsonLinesWriter, format_of
@@ -126,6 +127,7 @@ class ImportTally:
 
 
 def import_timers(
+    *,
     source: Annotated[str, typer.Argument(metavar="FILE", help="CSV or JSON Lines; - for standard input.")],
     form: Format = None,
     namespace: Annotated[
@@ -139,7 +141,7 @@ def import_timers(
     ] = False,
     from_line: Annotated[int, typer.Option(min=1, metavar="N", help="Skip the lines before this one.")] = 1,
     in_flight: Annotated[int, typer.Option(min=1, max=64, help="Batches in flight at once.")] = IN_FLIGHT_DEFAULT,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Create the timers of a file. Failed rows go to a report, which can be corrected and imported in turn.

@@ -14,16 +14,7 @@ from tocsin.model.calendar import NAMED_MAX, NO_CALENDARS, Calendars
 from tocsin.model.errors import FieldError
 from tocsin.model.excluding import ExcludedRange, Excluding, Search
 from tocsin.model.instants import INSTANT_MAX, format_duration
-from tocsin.model.recurrence import (
-    EVERY_MAX_US,
-    EVERY_MIN_US,
-    YEARS_MAX,
-    Cron,
-    Every,
-    Recurrence,
-    parsed,
-    time_zone,
-)
+from tocsin.model.recurrence import EVERY_MAX_US, EVERY_MIN_US, YEARS_MAX, Cron, Every, Recurrence, parsed, time_zone
 from tocsin.model.schedule import (
     MISSED_MAX,
     MOVED_TIMES_MAX,

@@ -10,7 +10,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import EXIT_CHANGES, Refused, WrongUsage
-from tocsin.cli.options import LOCAL_SERVER, AsJson, ServerOptions
+from tocsin.cli.options import AsJson, ServerOptions
 from tocsin.cli.transfer import opened_for_reading, opened_for_writing
 from tocsin.model.errors import InvalidInput
 from tocsin.model.visible import visible
@@ -28,6 +28,7 @@ _VALUE_CHARS_MAX = 200
 
 
 def apply(
+    *,
     source: Annotated[
         str | None, typer.Option("--file", "-f", metavar="FILE", help="YAML or JSON; - for standard input.")
     ] = None,
@@ -42,7 +43,7 @@ def apply(
         bool, typer.Option("--detailed-exitcode", help="Exit with 4 if something had to change.")
     ] = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of the file, and exit.")] = False,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Make a server have the namespaces, flows, calendars, credentials, schedules and monitors that a file declares.
@@ -150,6 +151,7 @@ def _conclude(outcome: Outcome, changes: int) -> None:
 
 
 def pull(
+    *,
     target: Annotated[
         Path | None,
         typer.Option(
@@ -170,7 +172,7 @@ def pull(
     form: Annotated[
         str | None, typer.Option("--format", help="yaml or json.", show_default="by the file's name, else yaml")
     ] = None,
-    server: ServerOptions = LOCAL_SERVER,
+    server: ServerOptions,
 ) -> None:
     """Write a file that declares the namespaces, flows, calendars, credentials, schedules and monitors of a server.
 

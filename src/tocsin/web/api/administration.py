@@ -16,14 +16,7 @@ from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import administration as wire
 from tocsin.web.http.access import require_grant
-from tocsin.web.http.administration import (
-    audit_page,
-    audit_query,
-    created_key,
-    key_request,
-    keys_answer,
-    read_audit,
-)
+from tocsin.web.http.administration import audit_page, audit_query, created_key, key_request, keys_answer, read_audit
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.instants import optional_instant
 from tocsin.web.http.jobs import JobAnswer, job_view

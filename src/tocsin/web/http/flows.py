@@ -31,14 +31,7 @@ from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.declared_wire import ExpectedVersion, ManagedBy, Version
 from tocsin.web.http.instants import format_instant, optional_instant, read, read_instant
 from tocsin.web.http.optional import or_absent, or_default, or_none
-from tocsin.web.http.wire import (
-    Cursor,
-    Instant,
-    NamespaceName,
-    RequestStruct,
-    ResponseStruct,
-    about,
-)
+from tocsin.web.http.wire import Cursor, Instant, NamespaceName, RequestStruct, ResponseStruct, about
 
 #: Rules on a page, for a request without a limit.
 _ROWS_DEFAULT = 100

@@ -18,16 +18,7 @@ from tocsin.model.errors import FieldError, InvalidInput, JobNotFound
 from tocsin.model.failure import DESTINATION_CHARS_MAX
 from tocsin.model.failure_groups import FailedKind
 from tocsin.model.instants import format_duration, parse_duration
-from tocsin.model.job import (
-    ACTIONS,
-    RATE_DEFAULT,
-    RATE_MAX,
-    JobAction,
-    JobKind,
-    JobState,
-    RowFilter,
-    WaitingStatus,
-)
+from tocsin.model.job import ACTIONS, RATE_DEFAULT, RATE_MAX, JobAction, JobKind, JobState, RowFilter, WaitingStatus
 from tocsin.model.redaction import redact_url, withheld
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog

@@ -21,11 +21,7 @@ from tocsin.web.http.declared_wire import ExpectedVersion
 from tocsin.web.http.jobs import Rate, job_id, request_hash
 from tocsin.web.http.optional import or_default, or_none
 from tocsin.web.http.repeated import bad_key
-from tocsin.web.http.wire import (
-    NamespaceName,
-    RequestStruct,
-    about,
-)
+from tocsin.web.http.wire import NamespaceName, RequestStruct, about
 
 
 class DeleteNamespace(RequestStruct):
