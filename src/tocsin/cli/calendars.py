@@ -73,7 +73,7 @@ def import_calendar(
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="An iCalendar file (.ics) of at most 1 MiB.")],
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="The calendar's name.", show_default="the file's")
+        str | None, typer.Option(metavar="NAME", help="The calendar's name.", show_default="the file's")
     ] = None,
     since: Annotated[
         str | None,

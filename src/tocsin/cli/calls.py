@@ -55,9 +55,7 @@ class WhenOptions:
 
     at: Annotated[
         str | None,
-        typer.Option(
-            "--at", metavar="INSTANT", help="When to send it, such as 2027-01-31T12:00:00Z.", show_default="now"
-        ),
+        typer.Option(metavar="INSTANT", help="When to send it, such as 2027-01-31T12:00:00Z.", show_default="now"),
     ] = None
     in_: Annotated[
         str | None, typer.Option("--in", metavar="DURATION", help="Delay from now: 500ms, 30s, 5m, 24h, 7d.")
@@ -83,14 +81,11 @@ class RequestOptions:
     ] = None
     body: Annotated[
         str | None,
-        typer.Option(
-            "--body", metavar="JSON", help="Body: JSON, @file, or - for stdin; a JSON string is sent as plain text."
-        ),
+        typer.Option(metavar="JSON", help="Body: JSON, @file, or - for stdin; a JSON string is sent as plain text."),
     ] = None
 
     credential: Annotated[
-        str | None,
-        typer.Option("--credential", metavar="NAME", help="Credential of the agent's namespace that the request has."),
+        str | None, typer.Option(metavar="NAME", help="Credential of the agent's namespace that the request has.")
     ] = None
 
     def spec(self, url: str) -> dict[str, Any]:
@@ -136,9 +131,9 @@ def submit(
     url: Annotated[str, typer.Argument(metavar="URL", help="URL to request.")],
     when: WhenOptions,
     request: RequestOptions,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Tag to filter lists by; may be repeated.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Tag to filter lists by; may be repeated.")] = None,
     flow_key: Annotated[
-        str | None, typer.Option("--flow-key", metavar="KEY", help="Flow whose limits apply to it, such as vendor.")
+        str | None, typer.Option(metavar="KEY", help="Flow whose limits apply to it, such as vendor.")
     ] = None,
     identity: IdentityOptions,
     retry: Annotated[
@@ -209,22 +204,17 @@ def get(
 def list_calls(
     *,
     status: Annotated[
-        list[str] | None,
-        typer.Option("--status", help="Only Scheduled, Running, Retrying, Succeeded or Failed; may be repeated."),
+        list[str] | None, typer.Option(help="Only Scheduled, Running, Retrying, Succeeded or Failed; may be repeated.")
     ] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Only calls with this tag; may be repeated.")] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="TEXT", help="Only calls whose name contains this.")
-    ] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Only calls with this tag; may be repeated.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="TEXT", help="Only calls whose name contains this.")] = None,
     correlation_id: Annotated[
-        str | None, typer.Option("--correlation-id", metavar="ID", help="Only calls with this correlation id.")
+        str | None, typer.Option(metavar="ID", help="Only calls with this correlation id.")
     ] = None,
     from_: Annotated[
         str | None, typer.Option("--from", metavar="INSTANT", help="Only calls submitted at or after this instant.")
     ] = None,
-    to: Annotated[
-        str | None, typer.Option("--to", metavar="INSTANT", help="Only calls submitted before this instant.")
-    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only calls submitted before this instant.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of calls.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All calls, however many; with --json, one line each.")] = False,

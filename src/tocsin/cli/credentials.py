@@ -38,52 +38,41 @@ def put(
     secret: Annotated[
         str | None,
         typer.Option(
-            "--secret",
             metavar="TEXT",
             help="The password, token, client secret or private key: text, @file, or - for stdin. Without it the stored one "
             "stays.",
         ),
     ] = None,
-    username: Annotated[str | None, typer.Option("--username", metavar="NAME", help="Of basic.")] = None,
+    username: Annotated[str | None, typer.Option(metavar="NAME", help="Of basic.")] = None,
     token_url: Annotated[
-        str | None, typer.Option("--token-url", metavar="URL", help="Of oauth2ClientCredentials: the token endpoint.")
+        str | None, typer.Option(metavar="URL", help="Of oauth2ClientCredentials: the token endpoint.")
     ] = None,
-    client_id: Annotated[
-        str | None, typer.Option("--client-id", metavar="ID", help="Of oauth2ClientCredentials.")
-    ] = None,
+    client_id: Annotated[str | None, typer.Option(metavar="ID", help="Of oauth2ClientCredentials.")] = None,
     client_authentication: Annotated[
         ClientAuth | None,
         typer.Option(
-            "--client-authentication",
             help="Of oauth2ClientCredentials: whether the secret is sent in a header or in the body.",
             show_default="basic",
         ),
     ] = None,
     scope: Annotated[
-        str | None, typer.Option("--scope", metavar="TEXT", help="Of oauth2ClientCredentials: the scopes to ask for.")
+        str | None, typer.Option(metavar="TEXT", help="Of oauth2ClientCredentials: the scopes to ask for.")
     ] = None,
     audience: Annotated[
-        str | None, typer.Option("--audience", metavar="TEXT", help="Of jwt, and of oauth2ClientCredentials.")
+        str | None, typer.Option(metavar="TEXT", help="Of jwt, and of oauth2ClientCredentials.")
     ] = None,
     lifetime: Annotated[
-        str | None,
-        typer.Option("--lifetime", metavar="DURATION", help="Of jwt: how long each is valid.", show_default="10m"),
+        str | None, typer.Option(metavar="DURATION", help="Of jwt: how long each is valid.", show_default="10m")
     ] = None,
     certificate: Annotated[
-        Path | None, typer.Option("--certificate", metavar="FILE", help="Of mtls: the client's certificate in PEM.")
+        Path | None, typer.Option(metavar="FILE", help="Of mtls: the client's certificate in PEM.")
     ] = None,
     ca: Annotated[
-        Path | None,
-        typer.Option("--ca", metavar="FILE", help="Authorities in PEM that are trusted instead of the system's."),
+        Path | None, typer.Option(metavar="FILE", help="Authorities in PEM that are trusted instead of the system's.")
     ] = None,
-    description: Annotated[
-        str | None, typer.Option("--description", metavar="TEXT", help="What it is for, in one line.")
-    ] = None,
+    description: Annotated[str | None, typer.Option(metavar="TEXT", help="What it is for, in one line.")] = None,
     expected_version: Annotated[
-        int | None,
-        typer.Option(
-            "--expected-version", metavar="N", help="Only if it has this version; 0: only if there is none.", min=0
-        ),
+        int | None, typer.Option(metavar="N", help="Only if it has this version; 0: only if there is none.", min=0)
     ] = None,
     namespace: Namespace = "default",
     server: ServerOptions,
@@ -146,8 +135,7 @@ def test(
     *,
     name: Name,
     url: Annotated[
-        str | None,
-        typer.Option("--url", metavar="URL", help="Sends HEAD there, instead of only opening connections."),
+        str | None, typer.Option(metavar="URL", help="Sends HEAD there, instead of only opening connections.")
     ] = None,
     namespace: Namespace = "default",
     server: ServerOptions,

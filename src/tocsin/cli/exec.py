@@ -51,14 +51,13 @@ def run_monitored(
         list[str], typer.Argument(metavar="COMMAND...", help="The command and its arguments, behind --.")
     ],
     monitor: Annotated[
-        str | None, typer.Option("--monitor", metavar="ID", help="The monitor to ping, with a key that may write.")
+        str | None, typer.Option(metavar="ID", help="The monitor to ping, with a key that may write.")
     ] = None,
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", metavar="NAME", help="The monitor's namespace.")
     ] = "default",
     ping_url: Annotated[
-        str | None,
-        typer.Option("--ping-url", metavar="URL", help="The monitor's ping URL instead, which needs no key."),
+        str | None, typer.Option(metavar="URL", help="The monitor's ping URL instead, which needs no key.")
     ] = None,
     server: ServerOptions,
 ) -> None:

@@ -47,9 +47,9 @@ def list_(
     by: Annotated[
         list[str] | None,
         typer.Option(
-            "--by", metavar="FIELD", help="Group by namespace or tenant, destination, error or kind; may be repeated.",
-            show_default="all of them",
-        ),
+            metavar="FIELD", help="Group by namespace or tenant, destination, error or kind; may be repeated.",
+            show_default="all of them"
+        )
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of groups.")] = 50,
     server: ServerOptions,

@@ -27,16 +27,13 @@ class RuleOptions:
     """The limits of a rule: of each key by itself, and of all its keys together."""
 
     per_key_rate: Annotated[
-        str | None, typer.Option("--per-key-rate", metavar="N/DURATION", help="Attempts of one key, such as 100/1m.")
+        str | None, typer.Option(metavar="N/DURATION", help="Attempts of one key, such as 100/1m.")
     ] = None
     per_key_burst: Annotated[
-        int | None,
-        typer.Option(
-            "--per-key-burst", metavar="N", help="Attempts of one key that may begin at once.", show_default="1"
-        ),
+        int | None, typer.Option(metavar="N", help="Attempts of one key that may begin at once.", show_default="1")
     ] = None
     per_key_parallelism: Annotated[
-        int | None, typer.Option("--per-key-parallelism", metavar="N", help="Attempts of one key in flight at once.")
+        int | None, typer.Option(metavar="N", help="Attempts of one key in flight at once.")
     ] = None
     ordered: Annotated[
         bool,
@@ -46,17 +43,12 @@ class RuleOptions:
             "ended. Requires a namespace with one shard.",
         ),
     ] = False
-    total_rate: Annotated[
-        str | None, typer.Option("--total-rate", metavar="N/DURATION", help="Attempts of all keys together.")
-    ] = None
+    total_rate: Annotated[str | None, typer.Option(metavar="N/DURATION", help="Attempts of all keys together.")] = None
     total_burst: Annotated[
-        int | None,
-        typer.Option(
-            "--total-burst", metavar="N", help="Attempts of all keys that may begin at once.", show_default="1"
-        ),
+        int | None, typer.Option(metavar="N", help="Attempts of all keys that may begin at once.", show_default="1")
     ] = None
     total_parallelism: Annotated[
-        int | None, typer.Option("--total-parallelism", metavar="N", help="Attempts of all keys in flight at once.")
+        int | None, typer.Option(metavar="N", help="Attempts of all keys in flight at once.")
     ] = None
     close_on_retry_after: Annotated[
         bool,
@@ -133,8 +125,7 @@ def pause(
     *,
     match: Match,
     until: Annotated[
-        str | None,
-        typer.Option("--until", metavar="INSTANT", help="When it goes on.", show_default="when it is resumed"),
+        str | None, typer.Option(metavar="INSTANT", help="When it goes on.", show_default="when it is resumed")
     ] = None,
     namespace: Namespace = "default",
     server: ServerOptions,

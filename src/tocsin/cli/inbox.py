@@ -42,7 +42,6 @@ class InboxOptions:
     inbox_url: Annotated[
         str | None,
         typer.Option(
-            "--inbox-url",
             metavar="URL",
             help="Database with the table: postgresql://… or mysql://…",
             show_default="the setting inbox.url",

@@ -45,15 +45,11 @@ class RowOptions:
     tenant: Annotated[
         str | None,
         typer.Option(
-            "--tenant",
-            metavar="ID",
-            help="replay, delete: failed or waiting service calls of this tenant; '*': of all tenants.",
+            metavar="ID", help="replay, delete: failed or waiting service calls of this tenant; '*': of all tenants."
         ),
     ] = None
-    id_prefix: Annotated[str | None, typer.Option("--id-prefix", metavar="TEXT", help="Only ids with this prefix.")] = (
-        None
-    )
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Only with this tag; may be repeated.")] = None
+    id_prefix: Annotated[str | None, typer.Option(metavar="TEXT", help="Only ids with this prefix.")] = None
+    tag: Annotated[list[str] | None, typer.Option(help="Only with this tag; may be repeated.")] = None
     destination: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="Only if the URL's host and path contain this text; replay: a group's."),
@@ -66,12 +62,10 @@ class RowOptions:
     )
     before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only what is due before this instant.")] = None
     created_after: Annotated[
-        str | None,
-        typer.Option("--created-after", metavar="INSTANT", help="Only what was created at or after this instant."),
+        str | None, typer.Option(metavar="INSTANT", help="Only what was created at or after this instant.")
     ] = None
     created_before: Annotated[
-        str | None,
-        typer.Option("--created-before", metavar="INSTANT", help="Only what was created before this instant."),
+        str | None, typer.Option(metavar="INSTANT", help="Only what was created before this instant.")
     ] = None
     name: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Only service calls whose name contains this text.")
@@ -114,24 +108,17 @@ def create(
     ],
     rows: RowOptions,
     schedules: Annotated[bool, typer.Option("--schedules", help="set-url: of schedules instead of timers.")] = False,
-    shift_by: Annotated[
-        str | None, typer.Option("--shift-by", metavar="DURATION", help="shift: by how much, as 2h or -2h.")
-    ] = None,
+    shift_by: Annotated[str | None, typer.Option(metavar="DURATION", help="shift: by how much, as 2h or -2h.")] = None,
     url: Annotated[
-        str | None,
-        typer.Option("--url", metavar="URL", help="The URL to call: of set-url, and of replay if it has moved."),
+        str | None, typer.Option(metavar="URL", help="The URL to call: of set-url, and of replay if it has moved.")
     ] = None,
-    rate: Annotated[
-        int | None, typer.Option("--rate", metavar="N", help="Rows a second, at most.", show_default="500")
-    ] = None,
+    rate: Annotated[int | None, typer.Option(metavar="N", help="Rows a second, at most.", show_default="500")] = None,
     match_max: Annotated[
-        int | None,
-        typer.Option("--match-max", metavar="N", help="The job fails instead of changing more rows."),
+        int | None, typer.Option(metavar="N", help="The job fails instead of changing more rows.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the rows that match.")] = False,
     idempotency_key: Annotated[
-        str | None,
-        typer.Option("--idempotency-key", metavar="KEY", help="Makes the command safe to repeat: it creates one job."),
+        str | None, typer.Option(metavar="KEY", help="Makes the command safe to repeat: it creates one job.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't count the rows and ask before they change.")] = False,
     watch: Watch = False,
@@ -198,7 +185,7 @@ def list_jobs(
         typer.Option("--namespace", "-n", metavar="NAME", help="Only jobs of this namespace, and of all together."),
     ] = None,
     tenant: Annotated[
-        str | None, typer.Option("--tenant", metavar="ID", help="Only jobs of this tenant, and of all together.")
+        str | None, typer.Option(metavar="ID", help="Only jobs of this tenant, and of all together.")
     ] = None,
     server: ServerOptions,
     as_json: AsJson = False,

@@ -68,8 +68,7 @@ def create(
     ] = None,
     note: Annotated[str, typer.Option("--note", "--name", help="What the key is for.")] = "",
     expires_in: Annotated[
-        str | None,
-        typer.Option("--expires-in", metavar="DURATION", help="Lifetime of the key: 90d.", show_default="never"),
+        str | None, typer.Option(metavar="DURATION", help="Lifetime of the key: 90d.", show_default="never")
     ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Don't ask, even if the first key suspends pending timers.")

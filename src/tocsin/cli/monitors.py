@@ -28,7 +28,7 @@ class RhythmOptions:
         None
     )
     time_zone: Annotated[
-        str | None, typer.Option("--time-zone", metavar="ZONE", help="IANA time zone of --cron.", show_default="UTC")
+        str | None, typer.Option(metavar="ZONE", help="IANA time zone of --cron.", show_default="UTC")
     ] = None
     every: Annotated[
         str | None, typer.Option(metavar="DURATION", help="A report is expected so long after the last one.")
@@ -86,10 +86,9 @@ def list_monitors(
     *,
     namespace: ListedNamespace = "default",
     state: Annotated[
-        list[str] | None,
-        typer.Option("--state", help="Only those that are new, up, late, failed or paused; may be repeated."),
+        list[str] | None, typer.Option(help="Only those that are new, up, late, failed or paused; may be repeated.")
     ] = None,
-    tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only those with this tag.")] = None,
+    tag: Annotated[str | None, typer.Option(metavar="TAG", help="Only those with this tag.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of monitors.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
     server: ServerOptions,

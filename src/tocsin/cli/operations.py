@@ -266,8 +266,7 @@ def advance(
     *,
     by: Annotated[str | None, typer.Argument(metavar="[DURATION]", help="How far: 500ms, 30s, 5m, 24h, 7d.")] = None,
     to: Annotated[
-        str | None,
-        typer.Option("--to", metavar="INSTANT", help="To this instant instead, such as 2027-01-31T12:00:00Z."),
+        str | None, typer.Option(metavar="INSTANT", help="To this instant instead, such as 2027-01-31T12:00:00Z.")
     ] = None,
     jump: Annotated[
         bool, typer.Option("--jump", help="Go there at once, so that what is due on the way is late.")

@@ -66,9 +66,7 @@ class ScopeOptions:
     ] = None
     tenant: Annotated[
         str | None,
-        typer.Option(
-            "--tenant", metavar="ID", help="Service calls of this tenant instead; '*': all that the key has access to."
-        ),
+        typer.Option(metavar="ID", help="Service calls of this tenant instead; '*': all that the key has access to."),
     ] = None
 
     def fields(self) -> dict[str, Any]:
@@ -127,7 +125,7 @@ class ServerOptions:
     """The server that a command calls, and the key for it."""
 
     server: Annotated[
-        str, typer.Option("--server", envvar="TOCSIN_URL", metavar="URL", help="URL of the server.", show_default=True)
+        str, typer.Option(envvar="TOCSIN_URL", metavar="URL", help="URL of the server.", show_default=True)
     ] = "http://127.0.0.1:8080"
     key: ApiKeyOption = None
 
@@ -145,9 +143,7 @@ class ServerOptions:
 class NamedServer:
     """The server that a command calls if one is named; it can do without."""
 
-    server: Annotated[
-        str | None, typer.Option("--server", envvar="TOCSIN_URL", metavar="URL", help="URL of the server.")
-    ] = None
+    server: Annotated[str | None, typer.Option(envvar="TOCSIN_URL", metavar="URL", help="URL of the server.")] = None
     key: ApiKeyOption = None
 
 
@@ -169,14 +165,10 @@ class TimerFilterOptions:
     namespace: ListedNamespace = "default"
     status: Annotated[
         list[str] | None,
-        typer.Option(
-            "--status", help="Only timers that are pending, completed, failed, canceled or expired; may be repeated."
-        ),
+        typer.Option(help="Only timers that are pending, completed, failed, canceled or expired; may be repeated."),
     ] = None
-    id_prefix: Annotated[
-        str | None, typer.Option("--id-prefix", metavar="TEXT", help="Only timers whose id has this prefix.")
-    ] = None
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Only timers with this tag; may be repeated.")] = None
+    id_prefix: Annotated[str | None, typer.Option(metavar="TEXT", help="Only timers whose id has this prefix.")] = None
+    tag: Annotated[list[str] | None, typer.Option(help="Only timers with this tag; may be repeated.")] = None
     after: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only timers due at or after this instant.")] = (
         None
     )
@@ -209,13 +201,11 @@ class CallbackOptions:
     """What a timer or schedule sends to its callback, and how."""
 
     payload: Annotated[
-        str | None,
-        typer.Option("--payload", metavar="JSON", help="Payload of the callback: JSON, @file, or - for stdin."),
+        str | None, typer.Option(metavar="JSON", help="Payload of the callback: JSON, @file, or - for stdin.")
     ] = None
     body: Annotated[
         str | None,
         typer.Option(
-            "--body",
             metavar="CONTENT",
             help="Body of the callback, sent as is instead of a payload: text, @file (any bytes), or - for stdin.",
         ),
@@ -223,32 +213,28 @@ class CallbackOptions:
     content_type: Annotated[
         str | None,
         typer.Option(
-            "--content-type",
             metavar="TYPE",
             help="Media type of --body.",
             show_default="text/plain; charset=utf-8, or application/octet-stream for other bytes",
         ),
     ] = None
-    method: Annotated[str | None, typer.Option("--method", help="The callback's HTTP method.", show_default="POST")] = (
-        None
-    )
+    method: Annotated[str | None, typer.Option(help="The callback's HTTP method.", show_default="POST")] = None
     header: Annotated[
         list[str] | None,
         typer.Option(
             "--header", "-H", metavar="'NAME: VALUE'", help="Additional header of the callback; may be repeated."
         ),
     ] = None
-    tag: Annotated[
-        list[str] | None, typer.Option("--tag", metavar="TAG", help="Tag to filter lists by; may be repeated.")
-    ] = None
+    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Tag to filter lists by; may be repeated.")] = (
+        None
+    )
     timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="SECONDS", help="Timeout of each attempt.", show_default="10")
+        float | None, typer.Option(metavar="SECONDS", help="Timeout of each attempt.", show_default="10")
     ] = None
 
     expire_after: Annotated[
         str | None,
         typer.Option(
-            "--expire-after",
             metavar="DURATION",
             help="No attempt begins later than this after the instant, such as 15m.",
             show_default="no limit",
@@ -256,23 +242,17 @@ class CallbackOptions:
     ] = None
 
     description: Annotated[
-        str | None, typer.Option("--description", metavar="TEXT", help="What it is for, in one line; '' removes it.")
+        str | None, typer.Option(metavar="TEXT", help="What it is for, in one line; '' removes it.")
     ] = None
 
     flow_key: Annotated[
         str | None,
-        typer.Option(
-            "--flow-key", metavar="KEY", help="Flow whose limits apply to it, such as customer:17; '' removes it."
-        ),
+        typer.Option(metavar="KEY", help="Flow whose limits apply to it, such as customer:17; '' removes it."),
     ] = None
 
     credential: Annotated[
         str | None,
-        typer.Option(
-            "--credential",
-            metavar="NAME",
-            help="Credential that its requests have, such as billing-api; '' removes it.",
-        ),
+        typer.Option(metavar="NAME", help="Credential that its requests have, such as billing-api; '' removes it."),
     ] = None
 
     def fields(self) -> dict[str, Any]:
@@ -331,24 +311,19 @@ class RetryOptions:
 
     retry_attempts: Annotated[
         int | None,
-        typer.Option(
-            "--retry-attempts", metavar="N", help="Maximum number of attempts, including the first.", show_default="10"
-        ),
+        typer.Option(metavar="N", help="Maximum number of attempts, including the first.", show_default="10"),
     ] = None
     retry_for: Annotated[
-        str | None,
-        typer.Option("--retry-for", metavar="DURATION", help="No attempt starts later than this after the first."),
+        str | None, typer.Option(metavar="DURATION", help="No attempt starts later than this after the first.")
     ] = None
     retry_initial: Annotated[
-        str | None,
-        typer.Option("--retry-initial", metavar="DURATION", help="Delay before the second attempt.", show_default="5s"),
+        str | None, typer.Option(metavar="DURATION", help="Delay before the second attempt.", show_default="5s")
     ] = None
     retry_factor: Annotated[
-        float | None,
-        typer.Option("--retry-factor", metavar="X", help="Factor by which each delay grows.", show_default="3"),
+        float | None, typer.Option(metavar="X", help="Factor by which each delay grows.", show_default="3")
     ] = None
     retry_max_interval: Annotated[
-        str | None, typer.Option("--retry-max-interval", metavar="DURATION", help="Maximum delay.", show_default="4h")
+        str | None, typer.Option(metavar="DURATION", help="Maximum delay.", show_default="4h")
     ] = None
 
     def policy(self, *, remove: bool = False) -> dict[str, Any]:
@@ -373,15 +348,13 @@ class HookOptions:
     """Who is notified of what becomes of a timer or a schedule. Those with headers are set through the API."""
 
     on_failure: Annotated[
-        str | None,
-        typer.Option("--on-failure", metavar="URL", help="Notified when it has failed, or expired; '' removes it."),
+        str | None, typer.Option(metavar="URL", help="Notified when it has failed, or expired; '' removes it.")
     ] = None
     on_success: Annotated[
-        str | None, typer.Option("--on-success", metavar="URL", help="Notified when it has succeeded; '' removes it.")
+        str | None, typer.Option(metavar="URL", help="Notified when it has succeeded; '' removes it.")
     ] = None
     on_recovery: Annotated[
-        str | None,
-        typer.Option("--on-recovery", metavar="URL", help="Notified when it succeeds after a failure; '' removes it."),
+        str | None, typer.Option(metavar="URL", help="Notified when it succeeds after a failure; '' removes it.")
     ] = None
 
     def fields(self) -> dict[str, Any]:
@@ -397,12 +370,10 @@ class ScheduleHookOptions(HookOptions):
     """The same, with what happens to schedules only."""
 
     on_missed: Annotated[
-        str | None,
-        typer.Option("--on-missed", metavar="URL", help="Notified of a schedule's missed instants; '' removes it."),
+        str | None, typer.Option(metavar="URL", help="Notified of a schedule's missed instants; '' removes it.")
     ] = None
     on_paused: Annotated[
-        str | None,
-        typer.Option("--on-paused", metavar="URL", help="Notified when a schedule pauses itself; '' removes it."),
+        str | None, typer.Option(metavar="URL", help="Notified when a schedule pauses itself; '' removes it.")
     ] = None
 
     def _urls(self) -> dict[str, str | None]:
@@ -415,12 +386,10 @@ class MonitorHookOptions:
 
     on_late: Annotated[
         str | None,
-        typer.Option(
-            "--on-late", metavar="URL", help="Notified when a monitor is late, or its job fails; '' removes it."
-        ),
+        typer.Option(metavar="URL", help="Notified when a monitor is late, or its job fails; '' removes it."),
     ] = None
     on_recovery: Annotated[
-        str | None, typer.Option("--on-recovery", metavar="URL", help="Notified when the job succeeds afterwards.")
+        str | None, typer.Option(metavar="URL", help="Notified when the job succeeds afterwards.")
     ] = None
 
     def fields(self) -> dict[str, Any]:
@@ -436,9 +405,7 @@ class NamespaceHookOptions(ScheduleHookOptions):
 
     on_late: Annotated[
         str | None,
-        typer.Option(
-            "--on-late", metavar="URL", help="Notified when a monitor is late, or its job fails; '' removes it."
-        ),
+        typer.Option(metavar="URL", help="Notified when a monitor is late, or its job fails; '' removes it."),
     ] = None
 
     def _urls(self) -> dict[str, str | None]:
@@ -455,12 +422,8 @@ def _hook(url: str | None) -> Any:
 class CallHookOptions:
     """Who is notified of a call's end. Hooks with headers are set through the API."""
 
-    on_failure: Annotated[
-        str | None, typer.Option("--on-failure", metavar="URL", help="Notified when the call has failed.")
-    ] = None
-    on_success: Annotated[
-        str | None, typer.Option("--on-success", metavar="URL", help="Notified when the call has succeeded.")
-    ] = None
+    on_failure: Annotated[str | None, typer.Option(metavar="URL", help="Notified when the call has failed.")] = None
+    on_success: Annotated[str | None, typer.Option(metavar="URL", help="Notified when the call has succeeded.")] = None
 
     def fields(self) -> dict[str, Any]:
         """The fields of the submission; None for those that are not given."""
@@ -516,16 +479,12 @@ class BatchOptions:
     """How due timers of one receiver are sent together."""
 
     batch_max: Annotated[
-        int | None,
-        typer.Option("--batch-max", metavar="N", help="Send up to so many due timers of one receiver in one request."),
+        int | None, typer.Option(metavar="N", help="Send up to so many due timers of one receiver in one request.")
     ] = None
     batch_linger: Annotated[
         str | None,
         typer.Option(
-            "--batch-linger",
-            metavar="DURATION",
-            help="How long the first timer of a request waits for others.",
-            show_default="100ms",
+            metavar="DURATION", help="How long the first timer of a request waits for others.", show_default="100ms"
         ),
     ] = None
 

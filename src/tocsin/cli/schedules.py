@@ -56,7 +56,7 @@ class RuleOptions:
         typer.Option(metavar="EXPRESSION", help="Five cron fields, six with the seconds first, or @daily, @hourly, …"),
     ] = None
     time_zone: Annotated[
-        str | None, typer.Option("--time-zone", metavar="ZONE", help="IANA time zone of --cron.", show_default="UTC")
+        str | None, typer.Option(metavar="ZONE", help="IANA time zone of --cron.", show_default="UTC")
     ] = None
     every: Annotated[
         str | None, typer.Option(metavar="DURATION", help="An interval instead of --cron: 30s, 15m, 24h, 7d.")
@@ -90,16 +90,13 @@ class RuleOptions:
 class LatenessOptions:
     """How many occurrences a schedule has, and what becomes of late ones."""
 
-    max_occurrences: Annotated[
-        int | None, typer.Option("--max-occurrences", metavar="N", help="The schedule ends after N instants.")
-    ] = None
+    max_occurrences: Annotated[int | None, typer.Option(metavar="N", help="The schedule ends after N instants.")] = None
     jitter: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Delay each instant by up to this.", show_default="0s")
     ] = None
     catch_up: Annotated[
         str | None,
         typer.Option(
-            "--catch-up",
             metavar="WHAT",
             help="Which instants fire late, if they could not fire in time: latest, all or none.",
             show_default="latest",
@@ -108,7 +105,6 @@ class LatenessOptions:
     catch_up_window: Annotated[
         str | None,
         typer.Option(
-            "--catch-up-window",
             metavar="DURATION",
             help="Greatest lateness of an instant that still fires.",
             show_default="24h, or 60s with --catch-up none",
@@ -116,12 +112,7 @@ class LatenessOptions:
     ] = None
     pause_after_failures: Annotated[
         int | None,
-        typer.Option(
-            "--pause-after-failures",
-            metavar="N",
-            help="Pause when N occurrences in a row have failed; 0: never.",
-            show_default="0",
-        ),
+        typer.Option(metavar="N", help="Pause when N occurrences in a row have failed; 0: never.", show_default="0"),
     ] = None
 
     def fields(self) -> dict[str, Any]:
@@ -141,16 +132,15 @@ class CalendarOptions:
 
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="CALENDAR", help="Fire only on dates of this calendar, or of another --only."),
+        typer.Option(metavar="CALENDAR", help="Fire only on dates of this calendar, or of another --only."),
     ] = None
     skip: Annotated[
         list[str] | None,
-        typer.Option("--skip", metavar="CALENDAR", help="Don't fire on dates of this calendar. May be repeated."),
+        typer.Option(metavar="CALENDAR", help="Don't fire on dates of this calendar. May be repeated."),
     ] = None
     on_skipped: Annotated[
         str | None,
         typer.Option(
-            "--on-skipped",
             metavar="WHAT",
             help="What becomes of excluded instants: none, or next: they move to the next date that is allowed.",
             show_default="none",
@@ -207,7 +197,7 @@ def list_schedules(
     *,
     namespace: ListedNamespace = "default",
     status: Annotated[
-        list[str] | None, typer.Option("--status", help="Only schedules that are active or paused; may be repeated.")
+        list[str] | None, typer.Option(help="Only schedules that are active or paused; may be repeated.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of schedules.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
@@ -246,7 +236,7 @@ def list_schedules(
 def update(
     *,
     schedule_id: ScheduleId,
-    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="URL to call.")] = None,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="URL to call.")] = None,
     rule: RuleOptions,
     calendars: CalendarOptions,
     lateness: LatenessOptions,

@@ -82,10 +82,7 @@ class DevOptions:
     data_dir: Annotated[
         Path,
         typer.Option(
-            "--data-dir",
-            metavar="DIR",
-            help="Folder for all stored data, never that of `tocsin serve`.",
-            show_default=True,
+            metavar="DIR", help="Folder for all stored data, never that of `tocsin serve`.", show_default=True
         ),
     ] = FOLDER
     agent_timer: AgentTimer = None

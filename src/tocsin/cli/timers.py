@@ -42,7 +42,7 @@ def watch(
     *,
     timer_ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of the timers.")] = None,
     tag: Annotated[
-        list[str] | None, typer.Option("--tag", help="Instead of ids: all timers with this tag; may be repeated.")
+        list[str] | None, typer.Option(help="Instead of ids: all timers with this tag; may be repeated.")
     ] = None,
     namespace: Namespace = "default",
     interval: Annotated[str, typer.Option(metavar="DURATION", help="Polling interval.")] = "500ms",
@@ -340,7 +340,7 @@ def update(
     timer_id: TimerId,
     at: At = None,
     in_: In = None,
-    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="URL to call.")] = None,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="URL to call.")] = None,
     namespace: Namespace = "default",
     callback: CallbackOptions,
     hooks: HookOptions,
@@ -389,7 +389,7 @@ def replay(
     at: At = None,
     in_: In = None,
     url: Annotated[
-        str | None, typer.Option("--url", metavar="URL", help="URL to call.", show_default="that of each timer")
+        str | None, typer.Option(metavar="URL", help="URL to call.", show_default="that of each timer")
     ] = None,
     header: Annotated[
         list[str] | None,

@@ -166,9 +166,7 @@ def pull(
         list[str] | None,
         typer.Option("--namespace", "-n", metavar="NAME", help="Only what is in this namespace; may be repeated."),
     ] = None,
-    managed_by: Annotated[
-        str | None, typer.Option("--managed-by", metavar="NAME", help="Only what carries this managedBy.")
-    ] = None,
+    managed_by: Annotated[str | None, typer.Option(metavar="NAME", help="Only what carries this managedBy.")] = None,
     form: Annotated[
         str | None, typer.Option("--format", help="yaml or json.", show_default="by the file's name, else yaml")
     ] = None,
