@@ -17,7 +17,7 @@ from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest
 from tocsin.web.api.service_calls import AgentSource
 from tocsin.web.http import failures as wire
-from tocsin.web.http.convert import LIST_ROWS_DEFAULT
+from tocsin.web.http.constraints import ROWS_DEFAULT
 
 _operation = partial(Operation, reach=Reach.NAMESPACE_OR_TENANT)
 
@@ -58,7 +58,7 @@ class FailureHandlers:
     async def members(self, request: ApiRequest, sent: wire.ListFailureMembers) -> wire.FailurePage:
         """The failures of a group, or all of them, newest first. Paginated: send nextCursor back as cursor until a response
         has none. Even an empty page may have one, if few failures match."""
-        wanted, limit, cursor = wire.members_request(sent, self._rules, request.key, LIST_ROWS_DEFAULT)
+        wanted, limit, cursor = wire.members_request(sent, self._rules, request.key, ROWS_DEFAULT)
         if isinstance(wanted, CallFailureFilter):
             return wire.page_answer(await self._calls.members(wanted, limit, cursor))
         return wire.page_answer(await self._failures.members(wanted, limit, cursor))

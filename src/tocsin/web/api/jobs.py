@@ -16,7 +16,7 @@ from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import jobs as wire
 from tocsin.web.http.access import require_namespace, require_tenant
-from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.constraints import bad_fields, refuse_bad_fields
 from tocsin.web.http.repeated import refuse_key
 from tocsin.web.http.tenants import scope_errors
 
@@ -80,8 +80,7 @@ class JobHandlers:
         return _answer(await self._requests.set_rate(sent, request.key, request.actor))
 
     def _id(self, sent: wire.JobName) -> str:
-        if errors := bad_fields(sent, self._rules):
-            raise InvalidInput(*errors)
+        refuse_bad_fields(sent, self._rules)
         return sent.job_id
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from tocsin.model.access import Role
-from tocsin.model.errors import InvalidInput
 from tocsin.model.validation import InputRules
 from tocsin.statistics.reading import StatisticsReader
 from tocsin.timers.service import TimerService
@@ -13,7 +12,7 @@ from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import statistics as wire
 from tocsin.web.http.access import require_namespace
-from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.constraints import refuse_bad_fields
 
 
 class StatisticsHandlers:
@@ -32,8 +31,7 @@ class StatisticsHandlers:
         apart; those of the others are in `*` only. Minutes are kept for 24 hours, then slots of ten minutes for 30 days; a
         node that is killed loses its last minute."""
         key, reader = request.key, self._reader
-        if errors := bad_fields(sent, self._rules):
-            raise InvalidInput(*errors)
+        refuse_bad_fields(sent, self._rules)
         namespace = wire.ALL if sent.namespace is UNSET else sent.namespace
         if namespace != wire.ALL:
             if key is not None:

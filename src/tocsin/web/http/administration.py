@@ -28,6 +28,7 @@ from tocsin.web.http.declared_wire import DryRun, ExpectedVersion, ManagedBy, Ve
 from tocsin.web.http.flows import FlowLimits, FlowLimitsAnswer
 from tocsin.web.http.instants import format_instant, optional_instant, read_instant
 from tocsin.web.http.monitor_wire import ON_LATE
+from tocsin.web.http.optional import or_default, or_none
 from tocsin.web.http.wire import (
     ON_FAILURE,
     ON_MISSED,
@@ -423,8 +424,6 @@ def _shown_key(key: ApiKey, used_at: int | None = None) -> ShownKey:
     )
 
 
-#: Entries on a page, for a request without a limit.
-_ROWS_DEFAULT = 100
 _CURSOR = struct.Struct(">q16s")
 
 
@@ -445,12 +444,12 @@ def audit_query(sent: ListAudit, rules: InputRules) -> AuditQuery:
     actions = [] if sent.action is UNSET else [sent.action] if isinstance(sent.action, AuditAction) else sent.action
     return AuditQuery(
         actions=frozenset(action.value for action in actions),
-        key_id=None if sent.key_id is UNSET else sent.key_id,
-        subject=None if sent.subject is UNSET else sent.subject,
+        key_id=or_none(sent.key_id),
+        subject=or_none(sent.subject),
         after=after,
         before=before,
         cursor=cursor,
-        limit=_ROWS_DEFAULT if sent.limit is UNSET else sent.limit,
+        limit=or_default(sent.limit, limits.ROWS_DEFAULT),
     )
 
 

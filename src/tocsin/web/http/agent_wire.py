@@ -15,6 +15,7 @@ from tocsin.service_calls.messages import CallStatus
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.administration import RotationSent
 from tocsin.web.http.constraints import AGENT_LIMITS
+from tocsin.web.http.optional import present
 from tocsin.web.http.wire import (
     CallHook,
     Cursor,
@@ -166,8 +167,7 @@ class SubmitServiceCall(RequestStruct):
 
 
 def _given(policy: RetryPolicy) -> PolicySent:
-    members = msgspec.structs.asdict(policy).items()
-    return PolicySent(**{name: value for name, value in members if value is not UNSET})
+    return PolicySent(**present(msgspec.structs.asdict(policy)))
 
 
 class RotateTenantSecret(RotationSent, kw_only=True):

@@ -14,16 +14,16 @@ from tocsin.model import calendar as model
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.calendar import DATES_MAX, RANGES_MAX
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.model.opaque import from_opaque, to_opaque
+from tocsin.model.opaque import to_opaque
 from tocsin.model.recurrence import time_zone
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
 from tocsin.timers.calendars import StoredCalendars
 from tocsin.web.http import constraints as limits
-from tocsin.web.http.constraints import bad_fields
-from tocsin.web.http.declared_wire import ExpectedVersion, ManagedBy, Version
+from tocsin.web.http.constraints import bad_fields, refuse_bad_fields
+from tocsin.web.http.declared_wire import ExpectedVersion, ManagedBy, Version, name_after
 from tocsin.web.http.instants import format_instant
-from tocsin.web.http.optional import or_default, or_none
+from tocsin.web.http.optional import or_default, or_none, present
 from tocsin.web.http.wire import (
     DESCRIPTION_CHARS_MAX,
     Cursor,
@@ -34,8 +34,6 @@ from tocsin.web.http.wire import (
     about,
 )
 
-#: Calendars on a page, for a request without a limit.
-_ROWS_DEFAULT = 100
 _DATE_FORM = {"format": "date", "pattern": "^(19[7-9][0-9]|[2-9][0-9]{3})-[0-9]{2}-[0-9]{2}$"}
 _DATE_SCHEMA = {"type": "string", **_DATE_FORM}
 _DATE_CONSTRAINT = limits.Constraint(_DATE_FORM)
@@ -277,21 +275,13 @@ class CalendarRequests:
 
     async def list(self, sent: ListCalendars) -> CalendarPage:
         """A page of the namespace's calendars."""
-        errors, after = bad_fields(sent, self._rules), ""
-        if sent.cursor is not UNSET:
-            try:
-                after = from_opaque(sent.cursor).decode("ascii")
-            except ValueError:
-                reason = "is not a nextCursor of this list; leave it out to start at the first calendar"
-                errors.append(FieldError("cursor", reason))
+        errors = bad_fields(sent, self._rules)
+        after = name_after(sent.cursor, "calendar", errors)
         if errors:
             raise InvalidInput(*errors)
-        limit = or_default(sent.limit, _ROWS_DEFAULT)
+        limit = or_default(sent.limit, limits.ROWS_DEFAULT)
         found, more = await self._calendars.list(sent.namespace, after, limit)
-        page = CalendarPage([summary(each) for each in found])
-        if more:
-            page.next_cursor = to_opaque(found[-1].name.encode())
-        return page
+        return CalendarPage([summary(each) for each in found], to_opaque(found[-1].name.encode()) if more else UNSET)
 
     async def delete(self, sent: DeleteCalendar, actor: Actor) -> None:
         """Removes the calendar."""
@@ -300,8 +290,7 @@ class CalendarRequests:
         await self._record(AuditAction.CALENDAR_DELETED, actor, sent, {})
 
     def _name(self, sent: CalendarId) -> tuple[str, str]:
-        if errors := bad_fields(sent, self._rules):
-            raise InvalidInput(*errors)
+        refuse_bad_fields(sent, self._rules)
         return sent.namespace, sent.name
 
     async def _record(
@@ -311,5 +300,4 @@ class CalendarRequests:
         sent: CalendarId | PutCalendar,
         details: Mapping[str, Detail | UnsetType],
     ) -> None:
-        given = {name: value for name, value in details.items() if not isinstance(value, UnsetType)}
-        await self._audit.write(action, actor, sent.namespace, {"calendar": sent.name, **given})
+        await self._audit.write(action, actor, sent.namespace, {"calendar": sent.name, **present(details)})

@@ -12,7 +12,7 @@ from tocsin.model.errors import FieldError
 from tocsin.model.instants import format_duration, parse_duration
 from tocsin.model.validation import InputRules
 from tocsin.web.http import constraints as limits
-from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.constraints import bad_fields, below
 from tocsin.web.http.instants import read
 from tocsin.web.http.wire import RequestStruct, ResponseStruct, about
 
@@ -59,7 +59,7 @@ def read_batch(
         linger_us = read(parse_duration, "linger", sent.linger, bad)
         if len(bad) == unreadable and linger_us > LINGER_US_MAX:
             bad.append(FieldError("linger", f"is too long; give 0s to {format_duration(LINGER_US_MAX)}"))
-    errors += [FieldError(f"callbackBatch.{each.path}", each.reason) for each in bad]
+    errors += below("callbackBatch", bad)
     return BatchRule(sent.max, linger_us)
 
 

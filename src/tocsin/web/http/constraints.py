@@ -8,7 +8,7 @@ A schema has the built-in limits; a check applies those in force, and its reason
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -19,7 +19,7 @@ from msgspec import UNSET
 from tocsin.model.access import EVERY
 from tocsin.model.credential import NAME_CHARS_MAX, name_reason
 from tocsin.model.debounce import COLLECT_MAX
-from tocsin.model.errors import FieldError
+from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.flow import FLOW_KEY_CHARS_MAX, flow_key_reason
 from tocsin.model.ids import is_uuid7
 from tocsin.model.instants import US_PER_SECOND
@@ -68,6 +68,17 @@ def bad_fields(sent: msgspec.Struct, rules: InputRules, namespace: str = "") -> 
         if reason is not None:
             errors.append(FieldError(path, reason))
     return errors
+
+
+def refuse_bad_fields(sent: msgspec.Struct, rules: InputRules) -> None:
+    """Raises InvalidInput if there are such fields."""
+    if errors := bad_fields(sent, rules):
+        raise InvalidInput(*errors)
+
+
+def below(path: str, errors: Iterable[FieldError]) -> list[FieldError]:
+    """The errors of a part of a request, whose path this is."""
+    return [FieldError(f"{path}.{each.path}", each.reason) for each in errors]
 
 
 def namespace_of(sent: msgspec.Struct) -> str:
@@ -250,6 +261,8 @@ CONTENT_TYPE = Constraint(
     }
 )
 CALL_BODY = Constraint({"x-bytes-max": AGENT_LIMITS.request_body_bytes_max}, ("agent.request_body_bytes_max",))
+#: Rows of a page, for a request without a limit.
+ROWS_DEFAULT = 100
 ROWS = Constraint({"minimum": 1, "maximum": LIMITS.list_rows_max}, ("list_rows_max",), InputRules.list_limit)
 CURSOR = Constraint(text_schema(LIMITS.cursor_chars_max), (), InputRules.cursor)
 NUM_SHARDS = Constraint({"minimum": 1, "maximum": LIMITS.num_shards_max}, (), InputRules.num_shards)

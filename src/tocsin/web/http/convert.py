@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
-from typing import TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -38,7 +37,7 @@ from tocsin.timers.history import RunPage
 from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.http import administration, schedule_wire, wire
 from tocsin.web.http.access import listed_in
-from tocsin.web.http.constraints import bad_fields, namespace_of
+from tocsin.web.http.constraints import ROWS_DEFAULT, bad_fields, below, namespace_of
 from tocsin.web.http.debounced import bad_debounce, debounced_answer
 from tocsin.web.http.instants import (
     RepeatedInstant,
@@ -48,10 +47,9 @@ from tocsin.web.http.instants import (
     read,
     read_instant,
 )
+from tocsin.web.http.optional import or_default, or_none
 from tocsin.web.http.replays import REPLAYED_MAX, ReplayTimers
 
-T = TypeVar("T")
-D = TypeVar("D")
 #: Fields of hooks in structs, with the event and the field's path.
 _HOOKS = tuple((f"on_{event}", event.value, field_of(event)) for event in Event)
 #: Requests that define what is sent to a callback.
@@ -67,8 +65,6 @@ _created = RepeatedInstant()
 _NO_CHANGES = Changes()
 #: Cached retry policies in wire form; the timers of one application share a few policies.
 _POLICIES_CACHED_MAX = 256
-#: Timers on a page, for a request without a limit.
-LIST_ROWS_DEFAULT = 100
 
 
 @cache
@@ -141,7 +137,7 @@ class RequestParser:
 
     def history_request(self, sent: wire.TimerHistory) -> tuple[str, str, int, str | None]:
         """The timer's namespace and id, and the limit and cursor of the page of its runs."""
-        return *self.name(sent), _or(sent.limit, LIST_ROWS_DEFAULT), _or(sent.cursor, None)
+        return *self.name(sent), or_default(sent.limit, ROWS_DEFAULT), or_none(sent.cursor)
 
     def list_request(self, sent: wire.ListTimers, key: ApiKey | None) -> ListRequest:
         """The list that is requested with the key."""
@@ -156,14 +152,14 @@ class RequestParser:
         return ListRequest(
             scope=listed_in(key, sent.namespace),
             statuses=frozenset(wanted),
-            tags=tuple(_or(sent.tags, [])),
-            id_prefix=_or(sent.id_prefix, ""),
+            tags=tuple(or_default(sent.tags, [])),
+            id_prefix=or_default(sent.id_prefix, ""),
             execute_after=after,
             execute_before=before,
-            destination=_or(sent.destination, ""),
-            error=_or(sent.error, ""),
-            limit=_or(sent.limit, LIST_ROWS_DEFAULT),
-            cursor=_or(sent.cursor, None),
+            destination=or_default(sent.destination, ""),
+            error=or_default(sent.error, ""),
+            limit=or_default(sent.limit, ROWS_DEFAULT),
+            cursor=or_none(sent.cursor),
         )
 
     def rotation(self, sent: administration.RotationSent, errors: list[FieldError]) -> administration.Rotation:
@@ -250,11 +246,11 @@ class RequestParser:
             if hook is None:
                 continue
             bad = bad_fields(hook, self.rules, namespace_of(sent))
-            headers = _or(hook.headers, None)
+            headers = or_none(hook.headers)
             if headers:
                 bad += [*self.rules.headers(headers, "headers"), *header_conflicts(headers)]
-            errors += [FieldError(f"{path}.{each.path}", each.reason) for each in bad]
-            found[event] = Hook(hook.url, headers, _or(hook.credential, ""))
+            errors += below(path, bad)
+            found[event] = Hook(hook.url, headers, or_default(hook.credential, ""))
         return found or UNSET
 
     def _expire_after(self, text: str | UnsetType | None, errors: list[FieldError]) -> int | UnsetType | None:
@@ -280,10 +276,10 @@ class RequestParser:
         elif body.json is not UNSET:
             if reason := rules.payload(bytes(body.json)):
                 errors.append(FieldError("body.json", reason))
-            return RawBody(_or(body.content_type, JSON_TYPE), json=body.json.copy())
+            return RawBody(or_default(body.content_type, JSON_TYPE), json=body.json.copy())
         else:
             name, default = ("text", TEXT_TYPE) if body.text is not UNSET else ("base64", BINARY_TYPE)
-            raw = RawBody(_or(body.content_type, default), text=body.text, base64=body.base64)
+            raw = RawBody(or_default(body.content_type, default), text=body.text, base64=body.base64)
             try:
                 size = len(raw.sent())
             except ValueError:
@@ -310,7 +306,7 @@ class RequestParser:
             total = read(parse_duration, f"{at}maxAttemptsDuration", sent.max_attempts_duration, errors)
         if sent.max_interval is not UNSET:
             longest = read(parse_duration, f"{at}maxInterval", sent.max_interval, errors)
-        policy = resolved(_or(sent.max_attempts, None), total, initial, _or(sent.backoff_multiplier, None), longest)
+        policy = resolved(or_none(sent.max_attempts), total, initial, or_none(sent.backoff_multiplier), longest)
         unreadable = {error.path for error in errors[found:]}
         errors += [error for error in self.rules.retry(policy, "retryPolicy") if error.path not in unreadable]
         return policy
@@ -475,10 +471,6 @@ def name_of(sent: wire.TimerName | wire.UpdateTimer) -> tuple[str, str]:
 def seconds_answer(duration_us: int) -> float:
     """Seconds; a whole number if there is no fraction."""
     return duration_us / US_PER_SECOND if duration_us % US_PER_SECOND else duration_us // US_PER_SECOND
-
-
-def _or(value: T | UnsetType, default: D) -> T | D:
-    return default if value is UNSET else value
 
 
 def below_path(error: InvalidInput, at: str) -> InvalidInput:

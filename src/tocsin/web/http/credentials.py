@@ -26,14 +26,14 @@ from tocsin.model.credential import (
 from tocsin.model.credential_type import SECRET_OF, ClientAuth, CredentialType
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import format_duration, parse_duration
-from tocsin.model.opaque import from_opaque, to_opaque
+from tocsin.model.opaque import to_opaque
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
 from tocsin.ports.credentials import CredentialTest
 from tocsin.timers.credentials import StoredCredentials
 from tocsin.web.http import constraints as limits
-from tocsin.web.http.constraints import bad_fields
-from tocsin.web.http.declared_wire import DryRun, ExpectedVersion, ManagedBy, Version
+from tocsin.web.http.constraints import bad_fields, refuse_bad_fields
+from tocsin.web.http.declared_wire import DryRun, ExpectedVersion, ManagedBy, Version, name_after
 from tocsin.web.http.instants import format_instant, read
 from tocsin.web.http.optional import or_default, or_none
 from tocsin.web.http.wire import (
@@ -46,8 +46,6 @@ from tocsin.web.http.wire import (
     about,
 )
 
-#: Credentials on a page, for a request without a limit.
-_ROWS_DEFAULT = 100
 #: Characters of a user's name, a client's id, a scope or an audience.
 _TEXT_CHARS_MAX = 1_000
 #: Characters of what becomes a header's value: a token, a password.
@@ -365,28 +363,21 @@ class CredentialRequests:
         return await self._credentials.test(*self._name(sent), or_none(sent.url))
 
     def _name(self, sent: CredentialId) -> tuple[str, str]:
-        if errors := bad_fields(sent, self._rules):
-            raise InvalidInput(*errors)
+        refuse_bad_fields(sent, self._rules)
         return sent.namespace, sent.name
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, sent: ListCredentials) -> CredentialPage:
         """A page of the namespace's credentials."""
-        errors, after = bad_fields(sent, self._rules), ""
-        if sent.cursor is not UNSET:
-            try:
-                after = from_opaque(sent.cursor).decode("ascii")
-            except ValueError:
-                reason = "is not a nextCursor of this list; leave it out to start at the first credential"
-                errors.append(FieldError("cursor", reason))
+        errors = bad_fields(sent, self._rules)
+        after = name_after(sent.cursor, "credential", errors)
         if errors:
             raise InvalidInput(*errors)
-        limit = or_default(sent.limit, _ROWS_DEFAULT)
+        limit = or_default(sent.limit, limits.ROWS_DEFAULT)
         found, more = await self._credentials.page(sent.namespace, after, limit)
-        page = CredentialPage([credential_answer(each) for each in found])
-        if more:
-            page.next_cursor = to_opaque(found[-1].name.encode())
-        return page
+        return CredentialPage(
+            [credential_answer(each) for each in found], to_opaque(found[-1].name.encode()) if more else UNSET
+        )
 
 
 def credential_in(

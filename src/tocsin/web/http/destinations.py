@@ -8,14 +8,13 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.model.audit import AuditAction, Detail
-from tocsin.model.errors import InvalidInput
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
 from tocsin.ports.destinations import REPORTED_MAX, DestinationReport
 from tocsin.timers.destinations import Destinations, DestinationView
 from tocsin.timers.engine.breaker import BreakerState
 from tocsin.web.http import constraints as limits
-from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.constraints import refuse_bad_fields
 from tocsin.web.http.instants import format_instant
 from tocsin.web.http.optional import or_default
 from tocsin.web.http.wire import Instant, RequestStruct, ResponseStruct, about
@@ -185,8 +184,7 @@ class DestinationRequests:
         return destination_answer(view, now_us, complete=complete)
 
     def _name(self, sent: DestinationName) -> str:
-        if errors := bad_fields(sent, self._rules):
-            raise InvalidInput(*errors)
+        refuse_bad_fields(sent, self._rules)
         return self._destinations.name_of(sent.destination)
 
     async def _record(self, actor: Actor, name: str, details: dict[str, Detail]) -> None:
@@ -195,8 +193,7 @@ class DestinationRequests:
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, sent: ListDestinations, now_us: int) -> DestinationList:
         """The destinations that need attention first."""
-        if errors := bad_fields(sent, self._rules):
-            raise InvalidInput(*errors)
+        refuse_bad_fields(sent, self._rules)
         limit = or_default(sent.limit, _ROWS_DEFAULT)
         views, further, complete = await self._destinations.list(limit)
         return DestinationList([destination_answer(each, now_us, complete=complete) for each in views], further)

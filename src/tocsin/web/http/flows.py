@@ -14,7 +14,7 @@ from tocsin.model.batch import CallbackBatch as BatchRule
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.flow import FLOW_COUNT_MAX, FLOW_KEY_CHARS_MAX, FLOW_MATCH, RATE_PER_US_MAX, RATE_PER_US_MIN
 from tocsin.model.instants import format_duration, parse_duration
-from tocsin.model.opaque import from_opaque, to_opaque
+from tocsin.model.opaque import to_opaque
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
 from tocsin.timers.flows import Flows, FlowView
@@ -27,14 +27,12 @@ from tocsin.web.http.callback_batches import (
     batch_detail,
     read_batch,
 )
-from tocsin.web.http.constraints import bad_fields
-from tocsin.web.http.declared_wire import ExpectedVersion, ManagedBy, Version
+from tocsin.web.http.constraints import bad_fields, below, refuse_bad_fields
+from tocsin.web.http.declared_wire import ExpectedVersion, ManagedBy, Version, name_after
 from tocsin.web.http.instants import format_instant, optional_instant, read, read_instant
-from tocsin.web.http.optional import or_absent, or_default, or_none
+from tocsin.web.http.optional import or_absent, or_default, or_none, present
 from tocsin.web.http.wire import Cursor, Instant, NamespaceName, RequestStruct, ResponseStruct, about
 
-#: Rules on a page, for a request without a limit.
-_ROWS_DEFAULT = 100
 _COUNT = limits.between(1, FLOW_COUNT_MAX)
 _MATCH = limits.Constraint(
     {"minLength": 1, "maxLength": FLOW_KEY_CHARS_MAX, "pattern": r"^[\u0021-\u007e]+$"},
@@ -222,7 +220,7 @@ def read_limits(
         if len(of_rate) == unreadable and not RATE_PER_US_MIN <= per_us <= RATE_PER_US_MAX:
             shortest, longest = format_duration(RATE_PER_US_MIN), format_duration(RATE_PER_US_MAX)
             of_rate.append(FieldError("per", f"is out of range; give {shortest} to {longest}"))
-        bad += [FieldError(f"rate.{each.path}", each.reason) for each in of_rate]
+        bad += below("rate", of_rate)
         rate = model.Rate(sent.rate.count, per_us)
     elif sent.burst is not UNSET:
         bad.append(FieldError("burst", "requires a rate; send rate, or leave it out"))
@@ -236,7 +234,7 @@ def read_limits(
         )
     if sent.rate is UNSET and sent.burst is UNSET and parallelism is None and not ordered:
         errors.append(FieldError(path, "limits nothing; send rate or parallelism"))
-    errors += [FieldError(f"{path}.{each.path}", each.reason) for each in bad]
+    errors += below(path, bad)
     return model.FlowLimits(rate, or_default(sent.burst, 1), 1 if ordered else parallelism, ordered)
 
 
@@ -343,19 +341,14 @@ class FlowRequests:
 
     async def list(self, sent: ListFlows, now_us: int) -> FlowPage:
         """A page of the namespace's rules."""
-        errors, after = bad_fields(sent, self._rules), ""
-        if sent.cursor is not UNSET:
-            try:
-                after = from_opaque(sent.cursor).decode("ascii")
-            except ValueError:
-                reason = "is not a nextCursor of this list; leave it out to start at the first rule"
-                errors.append(FieldError("cursor", reason))
+        errors = bad_fields(sent, self._rules)
+        after = name_after(sent.cursor, "rule", errors)
         if errors:
             raise InvalidInput(*errors)
-        limit = or_default(sent.limit, _ROWS_DEFAULT)
+        limit = or_default(sent.limit, limits.ROWS_DEFAULT)
         views, more = await self._flows.list(sent.namespace, after, limit)
         answers = [flow_answer(view, now_us) for view in views]
-        return FlowPage(answers, to_opaque(views[-1].flow.match.encode())) if more else FlowPage(answers)
+        return FlowPage(answers, to_opaque(views[-1].flow.match.encode()) if more else UNSET)
 
     async def delete(self, sent: DeleteFlow, actor: Actor) -> None:
         """Removes the rule."""
@@ -382,12 +375,10 @@ class FlowRequests:
         return view
 
     def _name(self, sent: FlowName) -> tuple[str, str]:
-        if errors := bad_fields(sent, self._rules):
-            raise InvalidInput(*errors)
+        refuse_bad_fields(sent, self._rules)
         return sent.namespace, sent.match
 
     async def _record(
         self, action: AuditAction, actor: Actor, sent: FlowName | PutFlow, details: Mapping[str, Detail | UnsetType]
     ) -> None:
-        given = {name: value for name, value in details.items() if not isinstance(value, UnsetType)}
-        await self._audit.write(action, actor, sent.namespace, {"match": sent.match, **given})
+        await self._audit.write(action, actor, sent.namespace, {"match": sent.match, **present(details)})

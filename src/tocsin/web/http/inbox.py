@@ -16,15 +16,16 @@ from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
 from tocsin.ports.inbox import Backlog, DeadRows, InboxTable, ListedRow, NodeInbox
 from tocsin.web.http import constraints as limits
-from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.constraints import bad_fields, refuse_bad_fields
 from tocsin.web.http.errors import InboxUnavailable, RouteNotFound
 from tocsin.web.http.instants import format_instant
+from tocsin.web.http.optional import or_default, or_none
 from tocsin.web.http.wire import Cursor, Instant, NamespaceName, RequestStruct, ResponseStruct, about
 
 T = TypeVar("T")
 
-#: Rows of a page without a limit, and ids of a request.
-_ROWS_DEFAULT, _IDS_MAX = 100, 1_000
+#: Ids of a request.
+_IDS_MAX = 1_000
 #: Rows that a request without ids changes: some seconds of work.
 ROWS_MAX = 10_000
 #: Of the column.
@@ -157,8 +158,8 @@ class InboxRequests:
             errors.append(FieldError("ids", f"has {len(sent.ids)} items; send 1 to {_IDS_MAX}"))
         if errors:
             raise InvalidInput(*errors)
-        namespace = None if isinstance(sent.namespace, UnsetType) else sent.namespace
-        return DeadRows(namespace, () if isinstance(sent.ids, UnsetType) else sent.ids, ROWS_MAX)
+        namespace = or_none(sent.namespace)
+        return DeadRows(namespace, or_default(sent.ids, ()), ROWS_MAX)
 
     async def _ask(self, question: Callable[[InboxTable], Awaitable[T]]) -> T:
         async with self._table() as table:
@@ -188,11 +189,10 @@ class InboxRequests:
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, sent: ListInbox) -> DeadRowPage:
         """Dead rows, the oldest first."""
-        if errors := bad_fields(sent, self._rules):
-            raise InvalidInput(*errors)
-        namespace = None if isinstance(sent.namespace, UnsetType) else sent.namespace
-        after = "" if isinstance(sent.cursor, UnsetType) else sent.cursor
-        limit = _ROWS_DEFAULT if isinstance(sent.limit, UnsetType) else sent.limit
+        refuse_bad_fields(sent, self._rules)
+        namespace = or_none(sent.namespace)
+        after = or_default(sent.cursor, "")
+        limit = or_default(sent.limit, limits.ROWS_DEFAULT)
         found = await self._ask(lambda table: table.rows(namespace, limit, dead=True, after=after))
         return DeadRowPage([_row_answer(row) for row in found], found[-1].id if len(found) == limit else UNSET)
 

@@ -25,10 +25,10 @@ from tocsin.ports.audit import Actor, AuditLog
 from tocsin.timers.jobs import Jobs
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.access import require_namespace, require_service, require_tenant
-from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.constraints import bad_fields, below, refuse_bad_fields
 from tocsin.web.http.failures import kind_errors
 from tocsin.web.http.instants import format_instant, optional_instant, read, read_instant
-from tocsin.web.http.optional import or_absent, or_default, or_none
+from tocsin.web.http.optional import or_absent, or_default, or_none, present
 from tocsin.web.http.repeated import bad_key
 from tocsin.web.http.tenants import ListedTenant, scope_errors
 from tocsin.web.http.wire import CallbackUrl, Instant, JobId, ListedNamespace, RequestStruct, ResponseStruct, about
@@ -329,8 +329,7 @@ class JobRequests:
 
     async def set_rate(self, sent: SetJobRate, key: ApiKey | None, actor: Actor) -> model.Job:
         """Changes the job's rate."""
-        if errors := bad_fields(sent, self._rules):
-            raise InvalidInput(*errors)
+        refuse_bad_fields(sent, self._rules)
         rate = sent.rate_per_second
         return await self._changed(
             sent.job_id, key, actor, lambda job_id: self._jobs.set_rate(job_id, rate), "", ratePerSecond=rate
@@ -428,7 +427,7 @@ class JobRequests:
             found += kind_errors(sent.tenant, wanted.kind)
         if sent.of is not JobKind.FAILURES and wanted.kind is not UNSET:
             found.append(FieldError("kind", "applies to failures only; leave it out"))
-        errors += [FieldError(f"filter.{each.path}", each.reason) for each in found]
+        errors += below("filter", found)
         destination = or_default(wanted.destination, "")
         error = or_default(wanted.error, "")
         if sent.of is not JobKind.FAILURES:
@@ -514,4 +513,4 @@ def _details(sent: CreateJob) -> dict[str, Detail]:
         "dryRun": sent.dry_run,
         "matchMax": sent.match_max,
     }
-    return {name: value for name, value in given.items() if not isinstance(value, UnsetType)}
+    return present(given)

@@ -32,10 +32,11 @@ from tocsin.ports.audit import Actor, AuditLog
 from tocsin.timers.monitors import MonitorListRequest, Monitors, MonitorView
 from tocsin.web.http import monitor_wire as wire
 from tocsin.web.http.access import listed_in
-from tocsin.web.http.constraints import bad_fields
-from tocsin.web.http.convert import LIST_ROWS_DEFAULT, RequestParser, set_hooks
+from tocsin.web.http.constraints import ROWS_DEFAULT, bad_fields, refuse_bad_fields
+from tocsin.web.http.convert import RequestParser, set_hooks
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.http.instants import format_instant, optional_instant, read
+from tocsin.web.http.optional import or_default, or_none
 
 #: Where pings are sent, behind the address of the API.
 PING_PATH = "/ping/"
@@ -54,7 +55,7 @@ class MonitorRequests:
     async def put(self, sent: wire.PutMonitor, now_us: int, actor: Actor) -> MonitorView:
         """Creates the monitor, or replaces its definition."""
         timer, definition = monitor_in(sent, self._parser, now_us)
-        expected = None if sent.expected_version is UNSET else sent.expected_version
+        expected = or_none(sent.expected_version)
         dry_run = sent.dry_run is True
         view = await self.monitors.put(timer, definition, expected_version=expected, dry_run=dry_run)
         if not view.unchanged and not dry_run:
@@ -76,14 +77,13 @@ class MonitorRequests:
 
     async def delete(self, sent: wire.DeleteMonitor, actor: Actor) -> None:
         """Removes the monitor."""
-        expected = None if sent.expected_version is UNSET else sent.expected_version
+        expected = or_none(sent.expected_version)
         await self.monitors.delete(*self.name(sent), expected)
         await self._record(AuditAction.MONITOR_DELETED, actor, sent)
 
     def name(self, sent: wire.MonitorName) -> tuple[str, str]:
         """The monitor's namespace and id."""
-        if errors := bad_fields(sent, self._parser.rules):
-            raise InvalidInput(*errors)
+        refuse_bad_fields(sent, self._parser.rules)
         return sent.namespace, sent.id
 
     def ping(self, sent: wire.PingMonitor) -> Ping:
@@ -100,23 +100,22 @@ class MonitorRequests:
 
     def list_request(self, sent: wire.ListMonitors, key: ApiKey | None) -> MonitorListRequest:
         """The list that is requested with the key."""
-        if errors := bad_fields(sent, self._parser.rules):
-            raise InvalidInput(*errors)
+        refuse_bad_fields(sent, self._parser.rules)
         wanted = [] if sent.state is UNSET else [sent.state] if isinstance(sent.state, str) else sent.state
         return MonitorListRequest(
             listed_in(key, sent.namespace),
             frozenset(map(MonitorStatus, wanted)),
-            tag=_or_none(sent.tag),
-            managed_by=_or_none(sent.managed_by),
+            tag=or_none(sent.tag),
+            managed_by=or_none(sent.managed_by),
             id_prefix="" if sent.id_prefix is UNSET else sent.id_prefix,
-            limit=LIST_ROWS_DEFAULT if sent.limit is UNSET else sent.limit,
-            cursor=_or_none(sent.cursor),
+            limit=or_default(sent.limit, ROWS_DEFAULT),
+            cursor=or_none(sent.cursor),
         )
 
     def history_request(self, sent: wire.MonitorHistory) -> tuple[str, str, int, str | None]:
         """The monitor's namespace and id, and the limit and cursor of the page of its periods."""
-        limit = LIST_ROWS_DEFAULT if sent.limit is UNSET else sent.limit
-        return *self.name(sent), limit, _or_none(sent.cursor)
+        limit = or_default(sent.limit, ROWS_DEFAULT)
+        return *self.name(sent), limit, or_none(sent.cursor)
 
     def ping_url(self, token: str, headers: Mapping[bytes, bytes]) -> str:
         """The URL of a token. https where a proxy's header or `ui.origins` has it so."""
@@ -145,13 +144,13 @@ def monitor_in(sent: wire.PutMonitor, parser: RequestParser, now_us: int) -> tup
     grace_us = _duration("grace", sent.grace, GRACE_US_MIN, GRACE_US_MAX, errors)
     repeat_us = _duration("repeat", sent.repeat, REPEAT_US_MIN, REPEAT_US_MAX, errors)
     definition = MonitorDefinition(
-        cron=_or_none(sent.cron),
+        cron=or_none(sent.cron),
         time_zone="UTC" if sent.time_zone is UNSET or sent.cron is UNSET else sent.time_zone,
         every_us=every_us,
         grace_us=GRACE_US_DEFAULT if grace_us is None else grace_us,
         repeat_us=repeat_us,
-        managed_by=_or_none(sent.managed_by),
-        schedule=_or_none(sent.schedule),
+        managed_by=or_none(sent.managed_by),
+        schedule=or_none(sent.schedule),
     )
     if len(errors) == found and len(given) == 1 and definition.schedule is None:
         errors += check(definition.rule, now_us)
@@ -168,7 +167,7 @@ def monitor_in(sent: wire.PutMonitor, parser: RequestParser, now_us: int) -> tup
         now_us,
         now_us,
         tags=() if sent.tags is UNSET else tuple(sent.tags),
-        description=None if sent.description is UNSET else sent.description,
+        description=or_none(sent.description),
         hooks=None if hooks is UNSET else NO_HOOKS.changed(hooks),
     )
     return timer, definition
@@ -258,7 +257,3 @@ def period_answer(period: Period) -> wire.MonitorPeriod:
     if period.periods > 1:
         answer.periods = period.periods
     return answer
-
-
-def _or_none(value: str | UnsetType) -> str | None:
-    return None if value is UNSET else value

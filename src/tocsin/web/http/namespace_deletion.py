@@ -19,7 +19,7 @@ from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.declared_wire import ExpectedVersion
 from tocsin.web.http.jobs import Rate, job_id, request_hash
-from tocsin.web.http.optional import or_default, or_none
+from tocsin.web.http.optional import or_default, or_none, present
 from tocsin.web.http.repeated import bad_key
 from tocsin.web.http.wire import NamespaceName, RequestStruct, about
 
@@ -95,4 +95,4 @@ def _details(sent: DeleteNamespace) -> dict[str, Detail]:
         "cancelPending": sent.cancel_pending,
         "ratePerSecond": sent.rate_per_second,
     }
-    return {name: value for name, value in given.items() if not isinstance(value, UnsetType)}
+    return present(given)

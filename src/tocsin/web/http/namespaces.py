@@ -24,10 +24,11 @@ from tocsin.timers.service import TimerService
 from tocsin.web.http import administration as wire
 from tocsin.web.http.administration import Rotation, rotation_details
 from tocsin.web.http.callback_batches import batch_answer, batch_detail, read_batch
-from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.constraints import bad_fields, below
 from tocsin.web.http.convert import RequestParser, retry_answer, set_hooks
 from tocsin.web.http.flows import limits_answer, limits_detail, read_limits
 from tocsin.web.http.instants import format_instant, optional_instant, read_duration
+from tocsin.web.http.optional import present
 
 NO_CREDENTIAL_YET = "names a credential of a namespace that is only being created; create both, then set the hook"
 
@@ -125,7 +126,7 @@ def settings_in(
     retry, hooks = parser.policy(sent.retry_policy, errors), parser.hooks(sent, errors)
     limits, batch = read_limits(sent.limits, "limits", rules, errors), read_batch(sent.callback_batch, rules, errors)
     if isinstance(sent.quotas, wire.Quotas):
-        errors += [FieldError(f"quotas.{each.path}", each.reason) for each in bad_fields(sent.quotas, rules)]
+        errors += below("quotas", bad_fields(sent.quotas, rules))
     sink = sent.event_sink
     if isinstance(sink, str) and (reason := rules.event_sink(sink, name)):
         errors.append(FieldError("eventSink", reason))
@@ -139,8 +140,7 @@ def _quotas(sent: wire.Quotas | UnsetType | None) -> Mapping[str, int | None] | 
     """The changes of quotas by field; None to remove all."""
     if sent is None:
         return None
-    given = {} if sent is UNSET else msgspec.structs.asdict(sent)
-    return {name: value for name, value in given.items() if value is not UNSET}
+    return {} if sent is UNSET else present(msgspec.structs.asdict(sent))
 
 
 def _details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict[str, Detail]:
@@ -160,7 +160,7 @@ def _details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict[str, Det
         "managedBy": "removed" if sent.managed_by is None else sent.managed_by,
         **{field_of(event): _whether_set(getattr(sent, f"on_{event}")) for event in Event},
     }
-    return {name: value for name, value in given.items() if value is not UNSET}
+    return present(given)
 
 
 def _whether_set(value: object) -> str | UnsetType:

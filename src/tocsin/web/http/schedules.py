@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -24,9 +24,8 @@ from tocsin.timers.history import RunPage
 from tocsin.timers.schedules import ScheduleListRequest, ScheduleView
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.access import listed_in
-from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.constraints import ROWS_DEFAULT, bad_fields, refuse_bad_fields
 from tocsin.web.http.convert import (
-    LIST_ROWS_DEFAULT,
     RequestParser,
     attempt_answer,
     new_timer,
@@ -36,8 +35,7 @@ from tocsin.web.http.convert import (
     set_hooks,
 )
 from tocsin.web.http.instants import format_instant, optional_instant, parse_instant, read, read_instant
-
-T = TypeVar("T")
+from tocsin.web.http.optional import or_absent, or_default, or_none
 
 _NO_CHANGES = (Changes(), DefinitionChanges())
 
@@ -75,8 +73,7 @@ class ScheduleParser:
 
     def name(self, sent: wire.ScheduleName) -> tuple[str, str]:
         """The schedule's namespace and id."""
-        if errors := bad_fields(sent, self._rules):
-            raise InvalidInput(*errors)
+        refuse_bad_fields(sent, self._rules)
         return sent.namespace, sent.schedule_id
 
     def deletion(self, sent: wire.DeleteSchedule) -> tuple[str, str, int | None]:
@@ -106,8 +103,7 @@ class ScheduleParser:
 
     def list_request(self, sent: wire.ListSchedules, key: ApiKey | None) -> ScheduleListRequest:
         """The list that is requested with the key."""
-        if errors := bad_fields(sent, self._rules):
-            raise InvalidInput(*errors)
+        refuse_bad_fields(sent, self._rules)
         limit, cursor = _page(sent)
         wanted = [] if sent.status is UNSET else [sent.status] if isinstance(sent.status, str) else sent.status
         scope = listed_in(key, sent.namespace)
@@ -116,7 +112,7 @@ class ScheduleParser:
             frozenset(map(ScheduleStatus, wanted)),
             cursor=cursor,
             limit=limit,
-            managed_by=None if sent.managed_by is UNSET else sent.managed_by,
+            managed_by=or_none(sent.managed_by),
         )
 
     def history_request(self, sent: wire.ScheduleHistory) -> tuple[str, str, int, str | None]:
@@ -191,7 +187,7 @@ class ScheduleParser:
 
 def expected_version(sent: wire.CreateSchedule | wire.UpdateSchedule | wire.DeleteSchedule) -> int | None:
     """The version that is expected of the schedule, if any is."""
-    return None if sent.expected_version is UNSET else sent.expected_version
+    return or_none(sent.expected_version)
 
 
 def _names(sent: list[str] | UnsetType) -> tuple[str, ...] | UnsetType:
@@ -199,7 +195,7 @@ def _names(sent: list[str] | UnsetType) -> tuple[str, ...] | UnsetType:
 
 
 def _page(sent: wire.ListSchedules | wire.ScheduleHistory) -> tuple[int, str | None]:
-    return LIST_ROWS_DEFAULT if sent.limit is UNSET else sent.limit, None if sent.cursor is UNSET else sent.cursor
+    return or_default(sent.limit, ROWS_DEFAULT), or_none(sent.cursor)
 
 
 def _check(sent: wire.CreateSchedule | wire.PreviewSchedule, definition: Definition, now_us: int) -> list[FieldError]:
@@ -263,29 +259,29 @@ def schedule_answer(view: ScheduleView) -> wire.Schedule:
         created_at=format_instant(timer.created_at),
         updated_at=format_instant(view.updated_at),
         version=view.version,
-        cron=_if_any(definition.cron),
+        cron=or_absent(definition.cron),
         time_zone=UNSET if definition.cron is None else definition.time_zone,
         every=_optional_duration(definition.every_us),
         anchor=optional_instant(definition.anchor),
         start_at=optional_instant(definition.start_at),
         end_at=optional_instant(definition.end_at),
-        max_occurrences=_if_any(definition.occurrences_max),
+        max_occurrences=or_absent(definition.occurrences_max),
         catch_up_window=_optional_duration(definition.catch_up_window_us),
         expire_after=_optional_duration(timer.expire_after_us),
-        description=_if_any(timer.description),
+        description=or_absent(timer.description),
         flow_key=timer.flow_key or UNSET,
         credential=timer.credential or UNSET,
         payload=timer.payload if timer.body is None else UNSET,
         body=UNSET if timer.body is None else raw_body_answer(timer.body),
         retry_policy=UNSET if timer.retry is None else retry_answer(timer.retry),
-        paused_reason=_if_any(view.paused),
+        paused_reason=or_absent(view.paused),
         occurrence_at=optional_instant(view.occurrence_at),
         attempts=timer.attempts if live else UNSET,
         next_attempt_at=optional_instant(view.next_attempt_at),
-        last_error=_if_any(timer.last_error),
+        last_error=or_absent(timer.last_error),
         last_occurrence=UNSET if view.last_occurrence is None else _occurrence_answer(view.last_occurrence),
-        suspended=_if_any(view.suspended),
-        managed_by=_if_any(definition.managed_by),
+        suspended=or_absent(view.suspended),
+        managed_by=or_absent(definition.managed_by),
     )
     set_hooks(answer, timer.hooks)
     return answer
@@ -299,7 +295,7 @@ def excluded_answer(excluded: Excluded) -> wire.ExcludedInstant:
 
 def history_answer(page: RunPage) -> wire.OccurrencePage:
     """The page of occurrences as clients see it."""
-    return wire.OccurrencePage([_run_answer(run) for run in page.runs], UNSET if page.cursor is None else page.cursor)
+    return wire.OccurrencePage([_run_answer(run) for run in page.runs], or_absent(page.cursor))
 
 
 def _run_answer(run: Run) -> wire.OccurrenceRun:
@@ -325,7 +321,3 @@ def _occurrence_answer(last: LastOccurrence) -> wire.Occurrence:
 
 def _optional_duration(duration_us: int | None) -> str | UnsetType:
     return UNSET if duration_us is None else format_duration(duration_us)
-
-
-def _if_any(value: T | None) -> T | UnsetType:
-    return UNSET if value is None else value
