@@ -135,13 +135,7 @@ def list_calendars(
     """List the calendars of a namespace by name."""
     answer = server.post("/calendars/list", given(namespace=namespace, limit=limit, cursor=cursor))
     columns = ("name", "timeZone", "dateCount", "rangeCount", "weekdays", "firstDate", "lastDate", "managedBy")
-    output.print_page(
-        answer,
-        as_json,
-        "calendars",
-        columns,
-        ([output.cell(_words(each.get(name))) for name in columns] for each in answer["calendars"]),
-    )
+    output.print_objects(answer, as_json, "calendars", columns, answer["calendars"])
 
 
 @command(app, "delete", example="calendars delete holidays-de")
@@ -158,14 +152,6 @@ def _range(text: str) -> dict[str, str]:
     return {"first": first, "last": last}
 
 
-def _words(value: Any) -> Any:
-    return " ".join(value) if isinstance(value, list) else value
-
-
 def _show(calendar: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        output.print_json(calendar)
-        return
     ranges = [f"{each['first']} to {each['last']}" for each in calendar["ranges"]]
-    fields = calendar | {"dates": ", ".join(calendar["dates"]), "ranges": ", ".join(ranges)}
-    output.print_fields({name: output.cell(_words(value)) for name, value in fields.items()})
+    output.print_object(calendar, as_json, dates=", ".join(calendar["dates"]), ranges=", ".join(ranges))

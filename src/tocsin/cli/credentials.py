@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -100,13 +100,13 @@ def put(
         if kind not in SECRET_OF:
             raise WrongUsage(f"--secret: a credential of type {kind} has none; leave it out")
         request[SECRET_OF[kind]] = _secret(secret)
-    _show(server.post("/credentials/put", request), as_json)
+    output.print_object(server.post("/credentials/put", request), as_json)
 
 
 @command(app, "get", example="credentials get billing-api")
 def get(*, name: Name, namespace: Namespace = "default", server: ServerOptions, as_json: AsJson = False) -> None:
     """Show a credential without its secret."""
-    _show(server.post("/credentials/get", {"namespace": namespace, "name": name}), as_json)
+    output.print_object(server.post("/credentials/get", {"namespace": namespace, "name": name}), as_json)
 
 
 @command(app, "list", example="credentials list --namespace billing")
@@ -121,13 +121,7 @@ def list_credentials(
     """List the credentials of a namespace by name, without their secrets."""
     answer = server.post("/credentials/list", given(namespace=namespace, limit=limit, cursor=cursor))
     columns = ("name", "type", "hosts", "description", "updatedAt", "managedBy")
-    output.print_page(
-        answer,
-        as_json,
-        "credentials",
-        columns,
-        ([output.cell(_words(each.get(name))) for name in columns] for each in answer["credentials"]),
-    )
+    output.print_objects(answer, as_json, "credentials", columns, answer["credentials"])
 
 
 @command(app, "test", example="credentials test billing-api --url https://api.example.com/health")
@@ -175,14 +169,3 @@ def _text(option: str, path: Path | None) -> str | None:
         return path.read_text()
     except UnicodeDecodeError:
         raise WrongUsage(f"{option}: {path} is no text; convert it to PEM") from None
-
-
-def _words(value: Any) -> Any:
-    return " ".join(value) if isinstance(value, list) else value
-
-
-def _show(credential: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        output.print_json(credential)
-        return
-    output.print_fields({name: output.cell(_words(value)) for name, value in credential.items()})

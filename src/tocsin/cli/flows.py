@@ -109,13 +109,7 @@ def list_flows(
     """List the rules of a namespace by what they match."""
     answer = server.post("/flows/list", given(namespace=namespace, limit=limit, cursor=cursor))
     columns = ("match", "perKey", "total", "closeOnRetryAfter", "paused", "inFlight", "waiting")
-    output.print_page(
-        answer,
-        as_json,
-        "flows",
-        columns,
-        ([output.cell(_shown(each).get(name)) for name in columns] for each in answer["flows"]),
-    )
+    output.print_objects(answer, as_json, "flows", columns, map(_shown, answer["flows"]))
     if not as_json and not all(each["complete"] for each in answer["flows"]):
         output.note("Not all nodes have answered: more may be in flight and wait")
 

@@ -358,11 +358,8 @@ class HookOptions:
     ] = None
 
     def fields(self) -> dict[str, Any]:
-        """The fields of the request; None for those that are not given."""
-        return {name: _hook(url) for name, url in self._urls().items()}
-
-    def _urls(self) -> dict[str, str | None]:
-        return {"onFailure": self.on_failure, "onSuccess": self.on_success, "onRecovery": self.on_recovery}
+        """The fields of the request, which the options are named after; None for those that are not given."""
+        return {_camel(name): _hook(url) for name, url in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -375,9 +372,6 @@ class ScheduleHookOptions(HookOptions):
     on_paused: Annotated[
         str | None, typer.Option(metavar="URL", help="Notified when a schedule pauses itself; '' removes it.")
     ] = None
-
-    def _urls(self) -> dict[str, str | None]:
-        return {**super()._urls(), "onMissed": self.on_missed, "onPaused": self.on_paused}
 
 
 @dataclass(frozen=True)
@@ -408,8 +402,10 @@ class NamespaceHookOptions(ScheduleHookOptions):
         typer.Option(metavar="URL", help="Notified when a monitor is late, or its job fails; '' removes it."),
     ] = None
 
-    def _urls(self) -> dict[str, str | None]:
-        return {**super()._urls(), "onLate": self.on_late}
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
 def _hook(url: str | None) -> Any:

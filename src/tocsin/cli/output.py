@@ -93,6 +93,21 @@ def print_page(
         note(f"More {what}: --cursor {page['nextCursor']}")
 
 
+def print_objects(
+    page: Mapping[str, Any], as_json: bool, what: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]
+) -> None:
+    """Prints a page of a list whose columns are fields of its rows."""
+    print_page(page, as_json, what, columns, ([cell(each.get(name)) for name in columns] for each in rows))
+
+
+def print_object(shown: Mapping[str, Any], as_json: bool, **replaced: object) -> None:
+    """Prints an object of a response: as JSON, or its fields, some of them replaced."""
+    if as_json:
+        print_json(shown)
+    else:
+        print_fields({name: cell(value) for name, value in {**shown, **replaced}.items()})
+
+
 def print_groups(columns: Sequence[str], groups: Mapping[str, Sequence[Sequence[object]]]) -> None:
     """One table with a heading before the rows of each group that has any."""
     from rich.text import Text
@@ -234,9 +249,11 @@ def relative(instant: str | None) -> str:
 
 
 def cell(value: object) -> object:
-    """A value of a response, as shown in a table: `yes` or `no` for a truth value, JSON for an object."""
+    """A value of a response, as shown in a table: `yes` or `no` for a truth value, words for a list, JSON for an object."""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list):
+        return " ".join(value)
     return compact(value) if isinstance(value, dict) else value
 
 

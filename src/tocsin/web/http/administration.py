@@ -45,6 +45,7 @@ from tocsin.web.http.wire import (
     RetryPolicy,
     RetryPolicyAnswer,
     about,
+    page_of,
 )
 
 NumShards = Annotated[
@@ -303,7 +304,7 @@ class ListAudit(RequestStruct):
     ] = UNSET
     after: Annotated[str | UnsetType, about("Only entries at or after this instant."), limits.INSTANT] = UNSET
     before: Annotated[str | UnsetType, about("Only entries before this instant."), limits.INSTANT] = UNSET
-    limit: Annotated[int | UnsetType, about("Maximum number of entries on the page. Default 100."), limits.ROWS] = UNSET
+    limit: Annotated[int | UnsetType, page_of("entries"), limits.ROWS] = UNSET
     cursor: Annotated[
         str | UnsetType,
         about("`nextCursor` of the previous page."),

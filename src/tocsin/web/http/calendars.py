@@ -32,6 +32,7 @@ from tocsin.web.http.wire import (
     RequestStruct,
     ResponseStruct,
     about,
+    page_of,
 )
 
 _DATE_FORM = {"format": "date", "pattern": "^(19[7-9][0-9]|[2-9][0-9]{3})-[0-9]{2}-[0-9]{2}$"}
@@ -137,9 +138,7 @@ class ListCalendars(RequestStruct):
     """The namespace whose calendars are wanted."""
 
     namespace: NamespaceName
-    limit: Annotated[int | UnsetType, about("Maximum number of calendars on the page. Default 100."), limits.ROWS] = (
-        UNSET
-    )
+    limit: Annotated[int | UnsetType, page_of("calendars"), limits.ROWS] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
 

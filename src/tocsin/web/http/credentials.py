@@ -44,6 +44,7 @@ from tocsin.web.http.wire import (
     RequestStruct,
     ResponseStruct,
     about,
+    page_of,
 )
 
 #: Characters of a user's name, a client's id, a scope or an audience.
@@ -182,9 +183,7 @@ class ListCredentials(RequestStruct):
     """The namespace whose credentials are wanted."""
 
     namespace: NamespaceName
-    limit: Annotated[int | UnsetType, about("Maximum number of credentials on the page. Default 100."), limits.ROWS] = (
-        UNSET
-    )
+    limit: Annotated[int | UnsetType, page_of("credentials"), limits.ROWS] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
 

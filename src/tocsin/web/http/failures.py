@@ -46,6 +46,7 @@ from tocsin.web.http.wire import (
     RequestStruct,
     ResponseStruct,
     about,
+    page_of,
 )
 
 T = TypeVar("T")
@@ -106,9 +107,7 @@ class ListFailureMembers(RequestStruct):
     error: Error | UnsetType = UNSET
     kind: Kind | UnsetType = UNSET
     since: Since | UnsetType = UNSET
-    limit: Annotated[int | UnsetType, about("Maximum number of failures on the page. Default 100."), limits.ROWS] = (
-        UNSET
-    )
+    limit: Annotated[int | UnsetType, page_of("failures"), limits.ROWS] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
 

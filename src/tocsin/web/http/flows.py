@@ -31,7 +31,7 @@ from tocsin.web.http.constraints import bad_fields, below, refuse_bad_fields
 from tocsin.web.http.declared_wire import ExpectedVersion, ManagedBy, Version, name_after
 from tocsin.web.http.instants import format_instant, optional_instant, read, read_instant
 from tocsin.web.http.optional import or_absent, or_default, or_none, present
-from tocsin.web.http.wire import Cursor, Instant, NamespaceName, RequestStruct, ResponseStruct, about
+from tocsin.web.http.wire import Cursor, Instant, NamespaceName, RequestStruct, ResponseStruct, about, page_of
 
 _COUNT = limits.between(1, FLOW_COUNT_MAX)
 _MATCH = limits.Constraint(
@@ -162,7 +162,7 @@ class ListFlows(RequestStruct):
     """The namespace whose rules are wanted."""
 
     namespace: NamespaceName
-    limit: Annotated[int | UnsetType, about("Maximum number of rules on the page. Default 100."), limits.ROWS] = UNSET
+    limit: Annotated[int | UnsetType, page_of("rules"), limits.ROWS] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
 

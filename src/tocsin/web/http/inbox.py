@@ -20,7 +20,7 @@ from tocsin.web.http.constraints import bad_fields, refuse_bad_fields
 from tocsin.web.http.errors import InboxUnavailable, RouteNotFound
 from tocsin.web.http.instants import format_instant
 from tocsin.web.http.optional import or_default, or_none
-from tocsin.web.http.wire import Cursor, Instant, NamespaceName, RequestStruct, ResponseStruct, about
+from tocsin.web.http.wire import Cursor, Instant, NamespaceName, RequestStruct, ResponseStruct, about, page_of
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class ListInbox(RequestStruct):
     """Which dead rows to list."""
 
     namespace: Annotated[NamespaceName | UnsetType, about("Only rows of this namespace.")] = UNSET
-    limit: Annotated[int | UnsetType, about("Maximum number of rows on the page. Default 100."), limits.ROWS] = UNSET
+    limit: Annotated[int | UnsetType, page_of("rows"), limits.ROWS] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
 

@@ -24,6 +24,7 @@ from tocsin.web.http.wire import (
     ResponseStruct,
     Tags,
     about,
+    page_of,
 )
 
 MONITOR_ID_CHARS_MAX = 120
@@ -127,9 +128,7 @@ class ListMonitors(RequestStruct):
     ] = UNSET
     managed_by: ManagedBy | UnsetType = UNSET
     id_prefix: Annotated[str | UnsetType, about("Monitors whose id begins so match.", "nightly-"), _PREFIX] = UNSET
-    limit: Annotated[int | UnsetType, about("Maximum number of monitors on the page. Default 100."), limits.ROWS] = (
-        UNSET
-    )
+    limit: Annotated[int | UnsetType, page_of("monitors"), limits.ROWS] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
 
@@ -151,7 +150,7 @@ class PingMonitor(MonitorName):
 class MonitorHistory(MonitorName):
     """The monitor whose periods are wanted."""
 
-    limit: Annotated[int | UnsetType, about("Maximum number of periods on the page. Default 100."), limits.ROWS] = UNSET
+    limit: Annotated[int | UnsetType, page_of("periods"), limits.ROWS] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
 

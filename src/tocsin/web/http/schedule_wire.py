@@ -40,6 +40,7 @@ from tocsin.web.http.wire import (
     Tags,
     TimeoutSeconds,
     about,
+    page_of,
 )
 
 #: Instants of one preview.
@@ -208,9 +209,7 @@ class ListSchedules(RequestStruct):
         about("active, paused, or both: schedules with any of them match. Ended ones are not listed."),
     ] = UNSET
     managed_by: ManagedBy | UnsetType = UNSET
-    limit: Annotated[int | UnsetType, about("Maximum number of schedules on the page. Default 100."), limits.ROWS] = (
-        UNSET
-    )
+    limit: Annotated[int | UnsetType, page_of("schedules"), limits.ROWS] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
 
@@ -304,9 +303,7 @@ class Preview(ResponseStruct):
 class ScheduleHistory(ScheduleName):
     """The schedule whose occurrences are wanted."""
 
-    limit: Annotated[int | UnsetType, about("Maximum number of occurrences on the page. Default 100."), limits.ROWS] = (
-        UNSET
-    )
+    limit: Annotated[int | UnsetType, page_of("occurrences"), limits.ROWS] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
 

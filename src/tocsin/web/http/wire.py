@@ -23,6 +23,11 @@ def about(description: str, *examples: object) -> Meta:
     return Meta(description=description, examples=list(examples) or None)
 
 
+def page_of(rows: str) -> Meta:
+    """Describes the field `limit` of a list of these."""
+    return about(f"Maximum number of {rows} on the page. Default {limits.ROWS_DEFAULT}.")
+
+
 Instant = Annotated[str, about("An RFC 3339 instant with a time zone.", "2027-01-31T12:00:00Z"), limits.INSTANT]
 ExecuteAt = Annotated[str, about("An RFC 3339 instant with a time zone.", "2027-01-31T12:00:00Z"), limits.EXECUTE_AT]
 Delay = Annotated[str, about("A duration: 500ms, 30s, 5m, 1h30m, 7d.", "30s"), limits.AHEAD]
@@ -280,7 +285,7 @@ class TimerName(RequestStruct):
 class TimerHistory(TimerName):
     """A timer whose runs are wanted."""
 
-    limit: Annotated[int | UnsetType, about("Maximum number of runs on the page. Default 100."), limits.ROWS] = UNSET
+    limit: Annotated[int | UnsetType, page_of("runs"), limits.ROWS] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
 
@@ -317,7 +322,7 @@ class ListTimers(RequestStruct):
     explain: Annotated[
         bool | UnsetType, about("Adds to each timer that is due what it does now, or waits for (explanation).")
     ] = UNSET
-    limit: Annotated[int | UnsetType, about("Maximum number of timers on the page. Default 100."), limits.ROWS] = UNSET
+    limit: Annotated[int | UnsetType, page_of("timers"), limits.ROWS] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
 
