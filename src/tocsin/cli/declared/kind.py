@@ -119,13 +119,22 @@ class Kind(ABC):
     def wanted(self, sent: Any) -> Fields:
         """The fields as the server would show them, its defaults included. Raises InvalidInput with all bad fields."""
 
-    @abstractmethod
     def stored(self, client: Client, namespaces: Collection[str]) -> Iterable[Stored]:
         """The objects of these namespaces."""
+        for namespace in namespaces:
+            yield from self._listed(client, {"namespace": namespace})
 
     def managed(self, client: Client, namespaces: Collection[str], managed_by: str) -> Iterable[Stored]:
         """Those of these namespaces that carry the name, as far as their deletion needs it."""
         return (each for each in self.stored(client, namespaces) if each.managed_by == managed_by)
+
+    def _listed(self, client: Client, scope: Mapping[str, str]) -> Iterator[Stored]:
+        for page in pages(client, f"/{self.plural}/list", {**scope, "limit": PAGE_ROWS}):
+            yield from map(self._stored, getattr(page, self.plural))
+
+    def _stored(self, shown: Fields) -> Stored:
+        """An object as a list shows it."""
+        return stored_object(tuple(decoded(shown[name]) for name in self.key_fields), self._picked(shown), shown)
 
     def is_unchanged(self, client: Client, entry: Entry, wanted: Fields, stored: Stored | None) -> bool:
         """Whether nothing has to be written for an entry that is not in the server's lists, or as these show it. They have

@@ -26,7 +26,6 @@ from tocsin.cli.declared.document import (
 from tocsin.cli.declared.kind import (
     NAMED,
     NO,
-    PAGE_ROWS,
     TEXTS,
     YES,
     Change,
@@ -169,12 +168,6 @@ class Flows(Kind):
         }
         return {name: encoded(value) for name, value in shown.items() if value is not UNSET}
 
-    def stored(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:
-        for namespace in namespaces:
-            for page in pages(client, "/flows/list", {"namespace": namespace, "limit": PAGE_ROWS}):
-                for shown in page.flows:
-                    yield stored_object((namespace, decoded(shown["match"])), self._picked(shown), shown)
-
     @property
     def _usual(self) -> Fields:
         return {"closeOnRetryAfter": NO, "paused": NO}
@@ -190,19 +183,12 @@ class Calendars(Kind):
         return self._picked(members(calendar_answer(calendar_in(sent.namespace, sent.name, sent, RULES))))
 
     def stored(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:
-        for listed in self._listed(client, namespaces):
+        for listed in super().stored(client, namespaces):
             name = dict(zip(self.key_fields, listed.key, strict=True))
-            shown = client.post_for(Fields, "/calendars/get", name)
-            yield stored_object(listed.key, self._picked(shown), shown)
+            yield self._stored(client.post_for(Fields, "/calendars/get", name))
 
     def managed(self, client: Client, namespaces: Collection[str], managed_by: str) -> Iterator[Stored]:
-        return (each for each in self._listed(client, namespaces) if each.managed_by == managed_by)
-
-    def _listed(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:
-        for namespace in namespaces:
-            for page in pages(client, "/calendars/list", {"namespace": namespace, "limit": PAGE_ROWS}):
-                for shown in page.calendars:
-                    yield stored_object((namespace, decoded(shown["name"])), {}, shown)
+        return (each for each in super().stored(client, namespaces) if each.managed_by == managed_by)
 
     @property
     def _usual(self) -> Fields:
@@ -219,12 +205,6 @@ class Credentials(Kind):
         return self._picked(
             members(credential_answer(credential_in(sent.namespace, sent.name, sent, RULES, destination_of)))
         )
-
-    def stored(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:
-        for namespace in namespaces:
-            for page in pages(client, "/credentials/list", {"namespace": namespace, "limit": PAGE_ROWS}):
-                for shown in page.credentials:
-                    yield stored_object((namespace, decoded(shown["name"])), self._picked(shown), shown)
 
     def is_unchanged(self, client: Client, entry: Entry, wanted: Fields, stored: Stored | None) -> bool:
         if stored is None or not secret_from(entry.sent):
@@ -264,11 +244,19 @@ class Credentials(Kind):
         }
 
 
-class Schedules(Kind):
+class _OfEveryNamespace(Kind):
+    """What the server lists of all namespaces at once, by who manages it."""
+
+    in_flight = 16
+
+    def managed(self, client: Client, namespaces: Collection[str], managed_by: str) -> Iterator[Stored]:
+        return self._listed(client, {"namespace": EVERY, "managedBy": managed_by})
+
+
+class Schedules(_OfEveryNamespace):
     """Schedules."""
 
     title, plural, key_fields, struct = "schedule", "schedules", ("namespace", "id"), DeclaredSchedule
-    in_flight = 16
 
     def __init__(self) -> None:
         self._parser = ScheduleParser(RequestParser(RULES))
@@ -283,24 +271,15 @@ class Schedules(Kind):
         fields = self._picked(members(schedule_answer(view)))
         return fields if sent.paused is UNSET else fields | {"paused": YES if sent.paused else NO}
 
-    def stored(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:
-        for namespace in namespaces:
-            yield from self._listed(client, {"namespace": namespace})
-
-    def managed(self, client: Client, namespaces: Collection[str], managed_by: str) -> Iterator[Stored]:
-        return self._listed(client, {"namespace": EVERY, "managedBy": managed_by})
-
     def _listed(self, client: Client, scope: Mapping[str, str]) -> Iterator[Stored]:
-        for page in pages(client, "/schedules/list", {**scope, "limit": PAGE_ROWS}):
-            for shown in page.schedules:
-                namespace, schedule_id = decoded(shown["namespace"]), decoded(shown["id"])
-                if namespace.startswith(RESERVED_PREFIX):
-                    continue
-                fields = self._picked(shown)
-                fields["paused"] = YES if decoded(shown["status"]) == ScheduleStatus.PAUSED else NO
-                # From which an interval counts anyway: pulled, it keeps its beat on another server.
-                implied = {"anchor": shown["createdAt"]} if "every" in fields and "anchor" not in fields else {}
-                yield stored_object((namespace, schedule_id), fields, shown)._replace(implied=implied)
+        return (each for each in super()._listed(client, scope) if not each.key[0].startswith(RESERVED_PREFIX))
+
+    def _stored(self, shown: Fields) -> Stored:
+        stored = super()._stored(shown)
+        stored.fields["paused"] = YES if decoded(shown["status"]) == ScheduleStatus.PAUSED else NO
+        # From which an interval counts anyway: pulled, it keeps its beat on another server.
+        implied = {"anchor": shown["createdAt"]} if "every" in shown and "anchor" not in shown else {}
+        return stored._replace(implied=implied)
 
     def is_unchanged(self, client: Client, entry: Entry, wanted: Fields, stored: Stored | None) -> bool:
         sent: DeclaredSchedule = entry.sent
@@ -356,11 +335,10 @@ class Schedules(Kind):
         return {name: usual[name] for name in usual if name not in ("cron", "callbackUrl")} | {"paused": NO}
 
 
-class Monitors(Kind):
+class Monitors(_OfEveryNamespace):
     """Monitors."""
 
     title, plural, key_fields, struct = "monitor", "monitors", ("namespace", "id"), DeclaredMonitor
-    in_flight = 16
 
     def __init__(self) -> None:
         self._parser = RequestParser(RULES)
@@ -372,19 +350,10 @@ class Monitors(Kind):
         fields = self._picked(members(monitor_answer(view)))
         return fields if sent.paused is UNSET else fields | {"paused": YES if sent.paused else NO}
 
-    def stored(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:
-        for namespace in namespaces:
-            yield from self._listed(client, {"namespace": namespace})
-
-    def managed(self, client: Client, namespaces: Collection[str], managed_by: str) -> Iterator[Stored]:
-        return self._listed(client, {"namespace": EVERY, "managedBy": managed_by})
-
-    def _listed(self, client: Client, scope: Mapping[str, str]) -> Iterator[Stored]:
-        for page in pages(client, "/monitors/list", {**scope, "limit": PAGE_ROWS}):
-            for shown in page.monitors:
-                fields = self._picked(shown)
-                fields["paused"] = YES if decoded(shown["state"]) == MonitorStatus.PAUSED else NO
-                yield stored_object((decoded(shown["namespace"]), decoded(shown["id"])), fields, shown)
+    def _stored(self, shown: Fields) -> Stored:
+        stored = super()._stored(shown)
+        stored.fields["paused"] = YES if decoded(shown["state"]) == MonitorStatus.PAUSED else NO
+        return stored
 
     def is_unchanged(self, client: Client, entry: Entry, wanted: Fields, stored: Stored | None) -> bool:
         if stored is None or not self.secrets(entry, wanted):
