@@ -6,8 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from tocsin.model.errors import RecordUndecodable
-from tocsin.model.timer import UNUSABLE
+from tocsin.model.json_record import JsonRecord
 
 
 class PeriodStatus(StrEnum):
@@ -36,18 +35,5 @@ class Period(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     periods: int = 1
 
 
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Period)
-
-
-def encode_period(period: Period) -> bytes:
-    """The stored form: JSON text."""
-    return _encoder.encode(period)
-
-
-def decode_period(record: bytes) -> Period:
-    """The period of a stored record. Raises RecordUndecodable."""
-    try:
-        return _decoder.decode(record)
-    except UNUSABLE as error:
-        raise RecordUndecodable(str(error) or type(error).__name__) from error
+_stored = JsonRecord(Period)
+encode_period, decode_period = _stored.encode, _stored.decode

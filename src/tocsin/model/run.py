@@ -7,9 +7,9 @@ from enum import StrEnum
 
 import msgspec
 
-from tocsin.model.errors import RecordUndecodable
+from tocsin.model.json_record import JsonRecord
 from tocsin.model.schedule import Source
-from tocsin.model.timer import UNUSABLE, LoggedAttempt, Status, Timer
+from tocsin.model.timer import LoggedAttempt, Status, Timer
 
 
 class RunStatus(StrEnum):
@@ -67,10 +67,6 @@ def source_of(run: Run) -> Source:
     return {"m": Source.TRIGGER, "b": Source.BACKFILL}.get(run.firing[:1], Source.REGULAR)
 
 
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Run)
-
-
 def run_of(timer: Timer, status: RunStatus | Status) -> Run:
     """The run of a timer as it stands. The timer's log also has the attempts of earlier runs."""
     made = timer.attempts
@@ -79,14 +75,5 @@ def run_of(timer: Timer, status: RunStatus | Status) -> Run:
     return Run(timer.execute_at, RunStatus(status), timer.firing, made, timer.first_attempt_at, attempts, replay=replay)
 
 
-def encode_run(run: Run) -> bytes:
-    """The stored form: JSON text."""
-    return _encoder.encode(run)
-
-
-def decode_run(record: bytes) -> Run:
-    """The run of a stored record. Raises RecordUndecodable."""
-    try:
-        return _decoder.decode(record)
-    except UNUSABLE as error:
-        raise RecordUndecodable(str(error) or type(error).__name__) from error
+_stored = JsonRecord(Run)
+encode_run, decode_run = _stored.encode, _stored.decode

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import msgspec
 
-from tocsin.model.errors import RecordUndecodable
 from tocsin.model.failure import destination_of
 from tocsin.model.instants import format_instant
+from tocsin.model.json_record import JsonRecord
 from tocsin.model.run import MissedInstants
 from tocsin.model.subjects import is_subject_url
-from tocsin.model.timer import UNUSABLE, Timer
+from tocsin.model.timer import Timer
 
 #: The type of the event that stands for events that were removed unpublished.
 GAP = "gap"
@@ -48,10 +48,6 @@ class SinkEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
     lost: int = 0
     first_at: str = ""
     last_at: str = ""
-
-
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(SinkEvent)
 
 
 def end_event(event_id: str, kind: str, timer: Timer, uuid: bytes, now_us: int) -> SinkEvent:
@@ -119,14 +115,5 @@ def gap_event(place: bytes, namespace: str, lost: list[SinkEvent | None], now_us
     )
 
 
-def encode_event(event: SinkEvent) -> bytes:
-    """What is stored, and published: JSON text."""
-    return _encoder.encode(event)
-
-
-def decode_event(record: bytes) -> SinkEvent:
-    """The event of a stored record. Raises RecordUndecodable."""
-    try:
-        return _decoder.decode(record)
-    except UNUSABLE as error:
-        raise RecordUndecodable(str(error) or type(error).__name__) from error
+_stored = JsonRecord(SinkEvent)
+encode_event, decode_event = _stored.encode, _stored.decode
