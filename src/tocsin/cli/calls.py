@@ -43,6 +43,7 @@ app = group(
 )
 
 CallId = Annotated[str, typer.Argument(metavar="ID", help="Id of the call.")]
+CallIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the calls.")]
 Tag = Annotated[str, typer.Argument(metavar="TAG", help="The tag.")]
 Wait = Annotated[
     bool, typer.Option("--wait", help="Wait until the call has finished and show it; exit code 1 if it failed.")
@@ -269,29 +270,15 @@ def untag_call(*, call_id: CallId, tag: Tag, tenant: Tenant = None, server: Serv
 
 
 @command(app, "delete", example="calls delete 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f")
-def delete(
-    *,
-    call_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the calls.")],
-    tenant: Tenant = None,
-    server: ServerOptions,
-) -> None:
+def delete(*, call_ids: CallIds, tenant: Tenant = None, server: ServerOptions) -> None:
     """Delete Scheduled or Retrying calls: they are not made, or not again. Running and finished calls can't be deleted."""
-    path, wanted = _path(tenant), [_checked(call_id) for call_id in call_ids]
-    with server.client() as client:
-        output.each_done(wanted, lambda one: client.call("DELETE", f"{path}/{one}"), "deleted")
+    _each(server, tenant, call_ids, "DELETE", "", "deleted")
 
 
 @command(app, "retry", example="calls retry 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f")
-def retry(
-    *,
-    call_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the calls.")],
-    tenant: Tenant = None,
-    server: ServerOptions,
-) -> None:
+def retry(*, call_ids: CallIds, tenant: Tenant = None, server: ServerOptions) -> None:
     """Attempt Failed calls once more, at once: the same request in the same log, under the same webhook-id."""
-    path, wanted = _path(tenant), [_checked(call_id) for call_id in call_ids]
-    with server.client() as client:
-        output.each_done(wanted, lambda one: client.call("POST", f"{path}/{one}/retry"), "attempted again")
+    _each(server, tenant, call_ids, "POST", "/retry", "attempted again")
 
 
 @command(app, "new-tenant", example="calls new-tenant")
@@ -299,6 +286,12 @@ def new_tenant() -> None:
     """Print an id for a new tenant, a UUID v7: export TOCSIN_TENANT=$(tocsin calls new-tenant). Tenants need no
     registration."""
     typer.echo(_new_id())
+
+
+def _each(server: ServerOptions, tenant: str | None, call_ids: list[str], method: str, action: str, done: str) -> None:
+    path, wanted = _path(tenant), [_checked(call_id) for call_id in call_ids]
+    with server.client() as client:
+        output.each_done(wanted, lambda one: client.call(method, f"{path}/{one}{action}"), done)
 
 
 def _change(method: str, tenant: str | None, call_id: str, tag: str, server: ServerOptions) -> None:
