@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import count
-from typing import TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -27,6 +27,7 @@ from tocsin.ports.observer import Event, Observer, RecordDamaged
 from tocsin.ports.records import DELETED_AT_ONCE_MAX, RECORD_KEY_END, Record, Records
 
 T = TypeVar("T")
+S = TypeVar("S", Flow, Calendar, Credential)
 
 NAMESPACES, API_KEYS, SECRETS, SIGN_INS, AUDIT = "namespace", "api_key", "secret", "sign_in", "audit"
 KEY_USES, TENANT_LABELS = "key_use", "tenant_label"
@@ -48,9 +49,6 @@ _AUDIT_SCAN_MAX = 20_000
 
 _encoder = msgspec.json.Encoder()
 _namespace_decoder = msgspec.json.Decoder(Namespace)
-_flow_decoder = msgspec.json.Decoder(Flow)
-_calendar_decoder = msgspec.json.Decoder(Calendar)
-_credential_decoder = msgspec.json.Decoder(Credential)
 _signing_key_decoder = msgspec.json.Decoder(SigningKey)
 _pause_decoder = msgspec.json.Decoder(DestinationPause)
 _key_decoder = msgspec.json.Decoder(ApiKey)
@@ -94,10 +92,31 @@ async def every(
         after = page[-1].key
 
 
+async def every_value(records: Records, kind: str, decoder: msgspec.json.Decoder[T], observe: Observer) -> list[T]:
+    """The values of all records of the kind that can be decoded, by key."""
+    return decoded(decoder, kind, [record async for record in every(records, kind)], observe)
+
+
 async def delete_all(records: Records, kind: str, keys: Sequence[str]) -> None:
     """Removes the records, as many at once as one call may name."""
     for first in range(0, len(keys), DELETED_AT_ONCE_MAX):
         await records.delete_records(kind, keys[first : first + DELETED_AT_ONCE_MAX])
+
+
+async def delete_range(records: Records, kind: str, after: str = "", before: str = RECORD_KEY_END) -> None:
+    """Removes the records with after < key < before."""
+    await delete_all(records, kind, [each.key async for each in every(records, kind, after, before)])
+
+
+def key_below(scope: str, name: str) -> str:
+    """The key of what has this name in a scope, such as a namespace, whose name has no slash."""
+    return f"{scope}/{name}"
+
+
+def below(scope: str) -> tuple[str, str]:
+    """What the keys of all that is in a scope are between."""
+    # "0" follows "/".
+    return f"{scope}/", f"{scope}0"
 
 
 # -- namespaces
@@ -165,56 +184,58 @@ async def note_seal_use(records: Records, name: str, **found: int) -> None:
         await records.put_record(SEAL_KEYS, name, encoded(msgspec.structs.replace(key, **found)), stored.version)
 
 
-# -- flows, each under its namespace, so that those of one are a range
+# -- what namespaces have many of: rules of flows, calendars and credentials, each with a name and a version
 
 
-def _scoped_key(namespace: str, name: str) -> str:
-    return f"{namespace}/{name}"
+class ScopedKind(NamedTuple, Generic[S]):
+    """The records of one kind of them, each under its namespace and name, so that those of a namespace are a range."""
+
+    name: str
+    decoder: msgspec.json.Decoder[S]
+
+    def read(self, record: Record, observe: Observer) -> S | None:
+        """What a record has; None if it can't be decoded, or is not what its key names."""
+        for value in decoded(self.decoder, self.name, [record], observe):
+            if key_below(value.namespace, name_of(value)) == record.key:
+                return msgspec.structs.replace(value, version=record.version)
+        return None
+
+    async def put(self, records: Records, value: S) -> bool:
+        """With a version of 1, inserts it; False when there is one of its name. Otherwise replaces the stored one if its
+        version is one less; False when it is not, because another change came first."""
+        key, expected = key_below(value.namespace, name_of(value)), value.version - 1 or None
+        return await records.put_record(self.name, key, encoded(value), expected)
+
+    async def delete(self, records: Records, namespace: str, name: str) -> bool:
+        """Removes the one of that name; False when there was none."""
+        return await records.delete_records(self.name, [key_below(namespace, name)])
 
 
-def _scope_of(namespace: str) -> tuple[str, str]:
-    # "0" follows "/".
-    return f"{namespace}/", f"{namespace}0"
+FLOW_RECORDS = ScopedKind(FLOWS, msgspec.json.Decoder(Flow))
+CALENDAR_RECORDS = ScopedKind(CALENDARS, msgspec.json.Decoder(Calendar))
+CREDENTIAL_RECORDS = ScopedKind(CREDENTIALS, msgspec.json.Decoder(Credential))
 
 
-def _flow(record: Record, observe: Observer) -> Flow:
-    """The rule of a record. One that can't be decoded holds its flow: without limits, it could begin too much."""
-    namespace, _, match = record.key.partition("/")
-    for flow in decoded(_flow_decoder, FLOWS, [record], observe):
-        if (flow.namespace, flow.match) == (namespace, match):
-            return msgspec.structs.replace(flow, version=record.version)
-    return Flow(namespace, match, created_at=0, updated_at=0, paused=True, version=record.version)
+def name_of(value: Flow | Calendar | Credential) -> str:
+    """The name of one of them in its namespace."""
+    return value.match if isinstance(value, Flow) else value.name
+
+
+async def delete_scoped(records: Records, namespace: str) -> None:
+    """Removes all of them that a namespace has."""
+    for kind in (FLOWS, CALENDARS, CREDENTIALS):
+        await delete_range(records, kind, *below(namespace))
 
 
 async def flows(records: Records, observe: Observer = unobserved) -> list[Flow]:
-    """All rules of all namespaces, by namespace and match."""
-    return [_flow(record, observe) async for record in every(records, FLOWS)]
-
-
-async def flow(records: Records, namespace: str, match: str, observe: Observer = unobserved) -> Flow | None:
-    """The stored rule."""
-    record = await records.record(FLOWS, _scoped_key(namespace, match))
-    return None if record is None else _flow(record, observe)
-
-
-async def put_flow(records: Records, flow: Flow) -> bool:
-    """With a version of 1, inserts the rule; False when there is one. Otherwise replaces the stored one if its version is one
-    less; False when it is not, because another change came first."""
-    expected = None if flow.version == 1 else flow.version - 1
-    return await records.put_record(FLOWS, _scoped_key(flow.namespace, flow.match), encoded(flow), expected)
-
-
-async def delete_flow(records: Records, namespace: str, match: str) -> bool:
-    """Removes the rule; False when there was none."""
-    return await records.delete_records(FLOWS, [_scoped_key(namespace, match)])
-
-
-async def delete_flows(records: Records, namespace: str) -> None:
-    """Removes all rules of a namespace."""
-    await delete_all(records, FLOWS, [each.key async for each in every(records, FLOWS, *_scope_of(namespace))])
-
-
-# -- calendars, likewise
+    """All rules of all namespaces, by namespace and match. One that can't be decoded holds its flow: without limits, it could
+    begin too much."""
+    found = []
+    async for record in every(records, FLOWS):
+        namespace, _, match = record.key.partition("/")
+        held = Flow(namespace, match, created_at=0, updated_at=0, paused=True, version=record.version)
+        found.append(FLOW_RECORDS.read(record, observe) or held)
+    return found
 
 
 async def calendars(
@@ -232,7 +253,7 @@ async def calendars(
         page = await bounded(records.records(CALENDARS, after, RECORD_KEY_END, limit=_CALENDARS_PAGE))
         for record in page:
             place = (record.key, hash((record.value, record.version)))
-            calendar = known.get(place) or _calendar(record, observe)
+            calendar = known.get(place) or CALENDAR_RECORDS.read(record, observe)
             if calendar is not None:
                 found[place] = calendar
             # To decode one takes milliseconds.
@@ -242,61 +263,11 @@ async def calendars(
         after = page[-1].key
 
 
-def _calendar(record: Record, observe: Observer) -> Calendar | None:
-    for calendar in decoded(_calendar_decoder, CALENDARS, [record], observe):
-        if _scoped_key(calendar.namespace, calendar.name) == record.key:
-            return msgspec.structs.replace(calendar, version=record.version)
-    return None
-
-
-async def put_calendar(records: Records, calendar: Calendar) -> bool:
-    """Stores a calendar as `put_flow` stores a rule."""
-    expected = None if calendar.version == 1 else calendar.version - 1
-    key = _scoped_key(calendar.namespace, calendar.name)
-    return await records.put_record(CALENDARS, key, encoded(calendar), expected)
-
-
-async def delete_calendar(records: Records, namespace: str, name: str) -> bool:
-    """Removes the calendar; False when there was none."""
-    return await records.delete_records(CALENDARS, [_scoped_key(namespace, name)])
-
-
-async def delete_calendars(records: Records, namespace: str) -> None:
-    """Removes all calendars of a namespace."""
-    await delete_all(records, CALENDARS, [each.key async for each in every(records, CALENDARS, *_scope_of(namespace))])
-
-
-# -- credentials, likewise
-
-
 async def credentials(records: Records, observe: Observer = unobserved) -> list[Credential]:
     """All credentials of all namespaces, by namespace and name. One that can't be decoded is left out: what names it waits,
     as if it were missing."""
-    found = []
-    async for record in every(records, CREDENTIALS):
-        for credential in decoded(_credential_decoder, CREDENTIALS, [record], observe):
-            known = _scoped_key(credential.namespace, credential.name) == record.key
-            found += [msgspec.structs.replace(credential, version=record.version)] if known else []
-    return found
-
-
-async def put_credential(records: Records, credential: Credential) -> bool:
-    """Stores a credential as `put_flow` stores a rule."""
-    expected = None if credential.version == 1 else credential.version - 1
-    key = _scoped_key(credential.namespace, credential.name)
-    return await records.put_record(CREDENTIALS, key, encoded(credential), expected)
-
-
-async def delete_credential(records: Records, namespace: str, name: str) -> bool:
-    """Removes the credential; False when there was none."""
-    return await records.delete_records(CREDENTIALS, [_scoped_key(namespace, name)])
-
-
-async def delete_credentials(records: Records, namespace: str) -> None:
-    """Removes all credentials of a namespace."""
-    await delete_all(
-        records, CREDENTIALS, [each.key async for each in every(records, CREDENTIALS, *_scope_of(namespace))]
-    )
+    read = [CREDENTIAL_RECORDS.read(record, observe) async for record in every(records, CREDENTIALS)]
+    return [credential for credential in read if credential is not None]
 
 
 # -- keys that sign JWTs, by their numbers
@@ -304,8 +275,7 @@ async def delete_credentials(records: Records, namespace: str) -> None:
 
 async def signing_keys(records: Records, observe: Observer = unobserved) -> list[SigningKey]:
     """The keys, by number. One that can't be decoded is left out."""
-    found = [record async for record in every(records, SIGNING_KEYS)]
-    return decoded(_signing_key_decoder, SIGNING_KEYS, found, observe)
+    return await every_value(records, SIGNING_KEYS, _signing_key_decoder, observe)
 
 
 async def put_signing_key(records: Records, key: SigningKey) -> bool:
@@ -345,8 +315,7 @@ async def delete_destination_pause(records: Records, name: str) -> bool:
 
 async def api_keys(records: Records, observe: Observer = unobserved) -> list[ApiKey]:
     """All API keys, by key_id."""
-    found = [record async for record in every(records, API_KEYS)]
-    return decoded(_key_decoder, API_KEYS, found, observe)
+    return await every_value(records, API_KEYS, _key_decoder, observe)
 
 
 async def put_api_key(records: Records, key: ApiKey) -> None:
@@ -375,7 +344,7 @@ async def delete_api_key(records: Records, key_id: str) -> bool:
     """Removes the key, then its last use and its sign-ins, which are invalid without it; False when there was no such key."""
     removed = await records.delete_records(API_KEYS, [key_id])
     await records.delete_records(KEY_USES, [key_id])
-    await delete_all(records, SIGN_INS, [each.key async for each in every(records, SIGN_INS, *_sign_ins_of(key_id))])
+    await delete_range(records, SIGN_INS, *below(key_id))
     return removed
 
 
@@ -422,15 +391,6 @@ async def stored_secret(records: Records, name: str) -> str | None:
 # -- sign-ins, each under its API key, so that those of one key are a range
 
 
-def _sign_in_key(key_id: str, token_hash: str) -> str:
-    return f"{key_id}/{token_hash}"
-
-
-def _sign_ins_of(key_id: str) -> tuple[str, str]:
-    # "0" follows "/".
-    return f"{key_id}/", f"{key_id}0"
-
-
 def _sign_ins(found: Iterable[Record], observe: Observer) -> list[SignIn]:
     return [
         msgspec.structs.replace(each, version=record.version)
@@ -441,14 +401,14 @@ def _sign_ins(found: Iterable[Record], observe: Observer) -> list[SignIn]:
 
 async def sign_in(records: Records, key_id: str, token_hash: str, observe: Observer = unobserved) -> SignIn | None:
     """The stored sign-in, also an expired one."""
-    record = await records.record(SIGN_INS, _sign_in_key(key_id, token_hash))
+    record = await records.record(SIGN_INS, key_below(key_id, token_hash))
     found = [] if record is None else _sign_ins([record], observe)
     return found[0] if found else None
 
 
 async def sign_ins_of(records: Records, key_id: str, observe: Observer = unobserved) -> dict[str, SignIn]:
     """The stored sign-ins of an API key, also expired ones, by the hash of their token."""
-    found = [record async for record in every(records, SIGN_INS, *_sign_ins_of(key_id))]
+    found = [record async for record in every(records, SIGN_INS, *below(key_id))]
     return {each.token_hash: each for each in _sign_ins(found, observe)}
 
 
@@ -457,25 +417,25 @@ async def add_sign_in(records: Records, fresh: SignIn, now_us: int, keep: int, o
     found = await sign_ins_of(records, fresh.key_id, observe)
     newest = sorted(found.values(), key=lambda each: each.seen_at, reverse=True)
     gone = [each for place, each in enumerate(newest) if place >= keep - 1 or each.expires_at <= now_us]
-    await records.put_record(SIGN_INS, _sign_in_key(fresh.key_id, fresh.token_hash), encoded(fresh), None)
-    await delete_all(records, SIGN_INS, [_sign_in_key(each.key_id, each.token_hash) for each in gone])
+    await records.put_record(SIGN_INS, key_below(fresh.key_id, fresh.token_hash), encoded(fresh), None)
+    await delete_all(records, SIGN_INS, [key_below(each.key_id, each.token_hash) for each in gone])
 
 
 async def touch_sign_in(records: Records, seen: SignIn) -> bool:
     """Stores the last use of a sign-in; False if it has ended, or another node has stored a use."""
-    return await records.put_record(SIGN_INS, _sign_in_key(seen.key_id, seen.token_hash), encoded(seen), seen.version)
+    return await records.put_record(SIGN_INS, key_below(seen.key_id, seen.token_hash), encoded(seen), seen.version)
 
 
 async def delete_sign_in(records: Records, key_id: str, token_hash: str) -> bool:
     """Removes the sign-in. False when there was none."""
-    return await records.delete_records(SIGN_INS, [_sign_in_key(key_id, token_hash)])
+    return await records.delete_records(SIGN_INS, [key_below(key_id, token_hash)])
 
 
 async def purge_sign_ins(records: Records, now_us: int, after: str, limit: int) -> str:
     """Removes the expired ones among the `limit` sign-ins behind the key `after`; returns where to go on, "" at the end."""
     page = await records.records(SIGN_INS, after, limit=limit)
     gone = [each for each in _sign_ins(page, unobserved) if each.expires_at <= now_us]
-    await delete_all(records, SIGN_INS, [_sign_in_key(each.key_id, each.token_hash) for each in gone])
+    await delete_all(records, SIGN_INS, [key_below(each.key_id, each.token_hash) for each in gone])
     return page[-1].key if len(page) == limit else ""
 
 

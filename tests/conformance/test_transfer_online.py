@@ -23,7 +23,7 @@ from tests.conformance.test_transfer import (
     store,
     unseen,
 )
-from tocsin.administration import encoded, every, put_flow, put_namespace
+from tocsin.administration import FLOW_RECORDS, encoded, every, put_namespace
 from tocsin.model.errors import DefiniteFailure
 from tocsin.model.flow import Flow, FlowLimits
 from tocsin.model.ids import timer_uuid
@@ -295,7 +295,7 @@ async def test_everything_moves_to_each_store_while_a_server_changes_it(store: S
 async def test_namespaces_with_ordered_flows_keep_their_shards() -> None:
     source, target = MemoryStore(), MemoryStore()
     server = await begun(source, 4, 40)
-    assert await put_flow(source, Flow("default", "order:", 1, 1, FlowLimits(None, 1, 1, ordered=True)))
+    assert await FLOW_RECORDS.put(source, Flow("default", "order:", 1, 1, FlowLimits(None, 1, 1, ordered=True)))
     await target.open(7)
     await moved(source, target, 7, server)
     await assert_moved(source, target, 7, server, wide=SOURCE_SHARDS)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tests.support.simulation_loop import SimulationLoop
-from tocsin.administration import put_flow, put_namespace
+from tocsin.administration import FLOW_RECORDS, put_namespace
 from tocsin.model.answer import NoCredential, NoResponse, NotSent, Outcome, Refused, Response
 from tocsin.model.batch import CallbackBatch
 from tocsin.model.flow import Flow, FlowLimits
@@ -212,7 +212,7 @@ class Crowd:
                 )  # fmt: skip
                 await put_namespace(self.store, namespace, create=True)
             for flow in self.flows:
-                await put_flow(self.store, flow)
+                await FLOW_RECORDS.put(self.store, flow)
             await self._fill()
             if before is not None:
                 await before()

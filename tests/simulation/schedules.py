@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tocsin.administration import put_calendar
+from tocsin.administration import CALENDAR_RECORDS
 from tocsin.model.calendar import WEEKDAYS, Calendar
 from tocsin.model.errors import BacklogFull, InvalidInput, ScheduleEnded, TimerNotFound, TimerNotPending, TocsinError
 from tocsin.model.ids import namespace_hash, schedule_uuid, shard_of
@@ -318,7 +318,7 @@ class Scheduler(Client):
             weekdays=WEEKDAYS if excludes else (),
             version=self._calendar.version + 1 if self._calendar is not None else 1,
         )
-        assert await put_calendar(store, self._calendar)
+        assert await CALENDAR_RECORDS.put(store, self._calendar)
         await asyncio.sleep(1.2 * world.limits.namespaces_lease_us / SECOND + 1.0)
         schedule = self._ledger.state(self.uuid)
         if excludes and versions == self._versions and schedule is not None and schedule.definition.skip:

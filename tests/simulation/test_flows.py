@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.simulation.crowd import Call, Crowd
-from tocsin.administration import delete_flow, flow, put_flow, put_namespace
+from tocsin.administration import FLOW_RECORDS, flows, put_namespace
 from tocsin.administration import namespaces as stored_namespaces
 from tocsin.model.answer import Response
 from tocsin.model.flow import Flow, FlowLimits, Rate
@@ -176,20 +176,21 @@ def test_a_rule_that_changes_applies_at_once() -> None:
     async def change() -> None:
         await asyncio.sleep(2)
         assert not crowd.receivers.calls
-        known = await flow(crowd.store, "a", "vendor")
-        assert known is not None
+        (known,) = await flows(crowd.store)
         running = msgspec.structs.replace(known, paused=False, version=2)
-        await put_flow(crowd.store, running)
+        await FLOW_RECORDS.put(crowd.store, running)
         await crowd.context.refresh_namespaces()
         await asyncio.sleep(1)
         assert 8 <= len(crowd.receivers.calls) <= 12
         assert most_in_flight(crowd.receivers.calls) == 1
-        await put_flow(crowd.store, msgspec.structs.replace(running, per_key=FlowLimits(parallelism=4), version=3))
+        await FLOW_RECORDS.put(
+            crowd.store, msgspec.structs.replace(running, per_key=FlowLimits(parallelism=4), version=3)
+        )
         await crowd.context.refresh_namespaces()
         await asyncio.sleep(1)
         assert 40 <= len(crowd.receivers.calls) <= 56
         assert most_in_flight(crowd.receivers.calls) == 4
-        await delete_flow(crowd.store, "a", "vendor")
+        await FLOW_RECORDS.delete(crowd.store, "a", "vendor")
         await crowd.context.refresh_namespaces()
         await asyncio.sleep(0.5)
         assert len(crowd.receivers.calls) == 100

@@ -12,7 +12,7 @@ import pytest
 from tests.simulation.crowd import Call, Crowd
 from tests.simulation.test_flows import check_forgotten, most_in_flight, rule
 from tests.support.parts import NotedCreates
-from tocsin.administration import flow, put_flow, put_namespace
+from tocsin.administration import FLOW_RECORDS, flows, put_namespace
 from tocsin.administration import namespaces as stored_namespaces
 from tocsin.model.answer import Response
 from tocsin.model.flow import Flow, FlowLimits, Rate
@@ -366,9 +366,8 @@ def test_a_rule_becomes_ordered_while_its_timers_wait() -> None:
     async def change() -> None:
         await asyncio.sleep(2)
         assert len(begun(crowd)) <= 1
-        known = await flow(crowd.store, "a", "line:")
-        assert known is not None
-        await put_flow(crowd.store, Flow("a", "line:", 0, 0, per_key=ORDERED, version=known.version + 1))
+        (known,) = await flows(crowd.store)
+        await FLOW_RECORDS.put(crowd.store, Flow("a", "line:", 0, 0, per_key=ORDERED, version=known.version + 1))
 
     crowd.run(20, change)
     calls = crowd.receivers.calls[1:]

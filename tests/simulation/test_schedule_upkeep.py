@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, date, datetime
 
-from tocsin.administration import put_calendar
+from tocsin.administration import CALENDAR_RECORDS
 from tocsin.model.calendar import WEEKDAYS, Calendar
 from tocsin.model.ids import schedule_uuid
 from tocsin.model.recurrence import tzdata_version
@@ -119,12 +119,12 @@ def test_a_changed_calendar_reaches_schedules_that_wait() -> None:
         )
 
     async def change() -> None:
-        assert await put_calendar(crowd.store, calendar("closed", 1, excludes=True))
-        assert await put_calendar(crowd.store, calendar("open", 1, excludes=False))
+        assert await CALENDAR_RECORDS.put(crowd.store, calendar("closed", 1, excludes=True))
+        assert await CALENDAR_RECORDS.put(crowd.store, calendar("open", 1, excludes=False))
         await asyncio.sleep(100.0)
         assert {call.invocation.timer_id for call in crowd.receivers.calls} == {"excluded"}
-        assert await put_calendar(crowd.store, calendar("closed", 2, excludes=False))
-        assert await put_calendar(crowd.store, calendar("open", 2, excludes=True))
+        assert await CALENDAR_RECORDS.put(crowd.store, calendar("closed", 2, excludes=False))
+        assert await CALENDAR_RECORDS.put(crowd.store, calendar("open", 2, excludes=True))
 
     crowd.run(250, change)
     called: dict[str, list[int]] = {}

@@ -12,7 +12,7 @@ import msgspec
 
 from tests.support.checked_window import TransitionCheck
 from tests.support.simulation_loop import NoEnd, NothingScheduled, SimulationLoop, TimeNotAdvancing
-from tocsin.administration import put_flow, put_namespace
+from tocsin.administration import FLOW_RECORDS, put_namespace
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.model.errors import RecordUndecodable
 from tocsin.model.ids import timer_uuid
@@ -352,7 +352,7 @@ class World:
             await put_namespace(self.store, self._namespace(name), create=True)
             self.exists[name].set()
         for rule in self.flows.rules:
-            await put_flow(self.store, rule)
+            await FLOW_RECORDS.put(self.store, rule)
         self.notifications.watch()
         self.sinks.watch()
         if self.repeated:

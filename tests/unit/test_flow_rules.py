@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tocsin.timers.flows as flows_module
-from tocsin.administration import FLOWS, NAMESPACES, flow, flows, put_flow
+from tocsin.administration import FLOWS, NAMESPACES, ScopedKind, flows
 from tocsin.model.errors import Conflict, FlowNotFound, NamespaceNotFound, TooManyFlows, Unavailable
 from tocsin.model.flow import Flow, FlowLimits
 from tocsin.ports.forward import FlowCounts
@@ -24,6 +24,14 @@ from tocsin.timers.service import TimerService
 
 ONE, TWO = FlowLimits(parallelism=1), FlowLimits(parallelism=2)
 OTHER = b"o" * 16
+
+
+def rule(match: str, total: FlowLimits = ONE) -> Flow:
+    return Flow("default", match, 0, 0, total=total)
+
+
+#: Writes a rule.
+WRITE = ScopedKind.put
 
 
 class Uncalled:
@@ -74,32 +82,31 @@ def store(service: TimerService) -> Records:
 async def test_no_more_rules_than_nodes_keep_in_memory(
     rules: Flows, store: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flows_module, "FLOWS_MAX", 2)
+    monkeypatch.setattr(Flows, "most", 2)
     for match in ("a", "b"):
-        await rules.put("default", match, total=ONE)
+        await rules.put(rule(match))
     with pytest.raises(TooManyFlows, match="has 2 rules"):
-        await rules.put("default", "c", total=ONE)
+        await rules.put(rule("c"))
     # One that is there can be changed, and another namespace has its own.
-    assert (await rules.put("default", "a", total=TWO)).flow.version == 2
+    assert (await rules.put(rule("a", TWO))).flow.version == 2
     assert len(await flows(store)) == 2
 
 
 async def test_a_change_is_made_to_what_others_have_just_changed(
     rules: Flows, store: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await rules.put("default", "a", total=ONE)
+    await rules.put(rule("a"))
     others = iter([1, 2])
 
-    async def late(records: Records, changed: Flow) -> bool:
+    async def late(kind: ScopedKind[Flow], records: Records, changed: Flow) -> bool:
         if next(others, None) is not None:
-            known = await flow(records, "default", "a")
-            assert known is not None
+            (known,) = await flows(records)
             paused = Flow("default", "a", known.created_at, 9, None, ONE, paused=True, version=known.version + 1)
-            await put_flow(records, paused)
-        return await put_flow(records, changed)
+            await WRITE(kind, records, paused)
+        return await WRITE(kind, records, changed)
 
-    monkeypatch.setattr(flows_module, "put_flow", late)
-    put = await rules.put("default", "a", total=TWO)
+    monkeypatch.setattr(ScopedKind, "put", late)
+    put = await rules.put(rule("a", TWO))
     assert (put.flow.total, put.flow.paused, put.flow.version) == (TWO, True, 4)
     others = iter(range(100))
     with pytest.raises(Conflict, match="at the same time 10 times"):
@@ -113,7 +120,7 @@ async def test_a_rule_whose_record_is_damaged_holds_its_keys_until_it_is_put_aga
     assert (await rules.get("default", "a")).flow.paused
     with pytest.raises(Unavailable, match="damaged"):
         await rules.resume("default", "a")
-    put = (await rules.put("default", "a", total=ONE)).flow
+    put = (await rules.put(rule("a"))).flow
     assert (put.paused, put.version) == (True, 2)
     assert put.created_at == put.updated_at > 0
     assert not (await rules.resume("default", "a")).flow.paused
@@ -122,13 +129,13 @@ async def test_a_rule_whose_record_is_damaged_holds_its_keys_until_it_is_put_aga
 async def test_a_rule_that_is_created_while_its_namespace_goes_goes_too(
     rules: Flows, store: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def late(records: Records, created: Flow) -> bool:
+    async def late(kind: ScopedKind[Flow], records: Records, created: Flow) -> bool:
         await records.delete_records(NAMESPACES, ["default"])
-        return await put_flow(records, created)
+        return await WRITE(kind, records, created)
 
-    monkeypatch.setattr(flows_module, "put_flow", late)
+    monkeypatch.setattr(ScopedKind, "put", late)
     with pytest.raises(NamespaceNotFound):
-        await rules.put("default", "a", total=ONE)
+        await rules.put(rule("a"))
     assert await flows(store) == []
 
 
@@ -140,7 +147,7 @@ async def test_counts_are_those_of_all_nodes_and_incomplete_if_one_does_not_answ
 
     monkeypatch.setattr(flows_module, "others_alive", alive)
     for match in ("a", "b"):
-        await rules.put("default", match, total=ONE)
+        await rules.put(rule(match))
     assert (await rules.get("default", "a")).complete
     service.namespaces.peers = Others({OTHER: {"a": FlowCounts(2, 3)}})  # type: ignore[assignment]
     views, more = await rules.list("default", "", 5)

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import msgspec
 
-from tocsin.administration import delete_all, encoded, every
+from tocsin.administration import delete_range, encoded, every
 from tocsin.model.errors import DefiniteFailure
 from tocsin.ports.records import Records
 from tocsin.ports.store import (
@@ -142,7 +142,7 @@ async def dismissed_failures(records: Records) -> list[tuple[int, FailurePlace]]
 
 async def forget_log(records: Records) -> None:
     """Removes the records of a transfer that was cancelled."""
-    await delete_all(records, TRANSFER, [each.key async for each in every(records, TRANSFER)])
+    await delete_range(records, TRANSFER)
 
 
 class ChangeLog:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from functools import partial
 
 import msgspec
 
-from tocsin.administration import delete_calendar, put_calendar
+from tocsin.administration import CALENDAR_RECORDS
 from tocsin.model.calendar import CALENDARS_MAX, Calendar, Calendars
 from tocsin.model.errors import CalendarInUse, CalendarNotFound, FieldError, InvalidInput, TooManyCalendars
 from tocsin.model.ids import namespace_hash, shards_of_namespace
@@ -24,18 +24,12 @@ class StoredCalendars(ScopedRecords[Calendar]):
     """The calendars as they are stored. Schedules that wait are planned again soon after a change."""
 
     kind, without, not_found = "calendar", "it has no calendars", CalendarNotFound
+    most, too_many = CALENDARS_MAX, TooManyCalendars
+    full = "calendars, the maximum; delete one, or put the dates into another"
+    records = CALENDAR_RECORDS
 
     def known(self, namespace: str) -> Calendars:
         return self._context.calendars_of(namespace)
-
-    def _name(self, record: Calendar) -> str:
-        return record.name
-
-    def _write(self, record: Calendar) -> Awaitable[bool]:
-        return put_calendar(self._context.store, record)
-
-    def _remove(self, namespace: str, name: str) -> Awaitable[bool]:
-        return delete_calendar(self._context.store, namespace, name)
 
     async def get(self, namespace: str, name: str) -> Calendar:
         """The calendar. Raises CalendarNotFound."""
@@ -50,30 +44,7 @@ class StoredCalendars(ScopedRecords[Calendar]):
         """Creates the calendar, or replaces all that it has; its mark of who manages it stays if none is given. Returns it as
         it is stored, and whether that has changed. Raises TooManyCalendars, and VersionConflict if the calendar has not the
         version that is expected (0: there is none)."""
-        namespace, name = wanted.namespace, wanted.name
-
-        def change(known: Calendar | None) -> Calendar:
-            self._refuse_version(name, known, expected_version)
-            now = self._context.clock.now_us()
-            if known is None:
-                if len(self.known(namespace)) >= CALENDARS_MAX:
-                    raise TooManyCalendars(
-                        f"namespace {namespace!r} has {CALENDARS_MAX} calendars, the maximum; delete one, or put the dates "
-                        "into another"
-                    )
-                return msgspec.structs.replace(
-                    wanted, created_at=now, updated_at=now, version=1, managed_by=managed_by or None
-                )
-            same = msgspec.structs.replace(
-                wanted,
-                created_at=known.created_at,
-                updated_at=known.updated_at,
-                version=known.version,
-                managed_by=known.managed_by if managed_by is msgspec.UNSET else managed_by,
-            )
-            return known if same == known else msgspec.structs.replace(same, updated_at=now, version=known.version + 1)
-
-        return await self._change(namespace, name, change)
+        return await self._put(wanted, managed_by, expected_version)
 
     async def delete(self, namespace: str, name: str, expected_version: int | None = None) -> None:
         """Removes the calendar. Raises CalendarNotFound, CalendarInUse if live schedules name it, and VersionConflict if it

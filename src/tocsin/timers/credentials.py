@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tocsin.administration import delete_credential, put_credential
+from tocsin.administration import CREDENTIAL_RECORDS
 from tocsin.model.credential import CREDENTIALS_MAX, Credential
 from tocsin.model.credential_type import SECRET_OF
 from tocsin.model.errors import CredentialNotFound, FieldError, InvalidInput, TooManyCredentials
@@ -69,6 +69,8 @@ class StoredCredentials(ScopedRecords[Credential]):
     """The credentials of namespaces."""
 
     kind, without, not_found = "credential", "it has no credentials", CredentialNotFound
+    most, too_many, full = CREDENTIALS_MAX, TooManyCredentials, "credentials, the maximum"
+    records = CREDENTIAL_RECORDS
 
     def __init__(
         self, context: Context, supervisor: Supervisor, namespaces: Namespaces, tester: CredentialTester
@@ -78,15 +80,6 @@ class StoredCredentials(ScopedRecords[Credential]):
 
     def known(self, namespace: str) -> _Known:
         return _Known(self._context.credentials.get(namespace, {}))
-
-    def _name(self, record: Credential) -> str:
-        return record.name
-
-    def _write(self, record: Credential) -> Awaitable[bool]:
-        return put_credential(self._context.store, record)
-
-    def _remove(self, namespace: str, name: str) -> Awaitable[bool]:
-        return delete_credential(self._context.store, namespace, name)
 
     async def get(self, namespace: str, name: str) -> Credential:
         """The credential. Raises CredentialNotFound."""
@@ -110,29 +103,11 @@ class StoredCredentials(ScopedRecords[Credential]):
         that has changed; with `dry_run` as it would be, and nothing is written. Raises InvalidInput also if the kept secret
         would be sent elsewhere than before, TooManyCredentials, and VersionConflict if the credential has not the version
         that is expected (0: there is none)."""
-        namespace, name = wanted.namespace, wanted.name
 
-        def change(known: Credential | None) -> Credential:
-            self._refuse_version(name, known, expected_version)
-            now = self._context.clock.now_us()
-            if known is None and len(self.known(namespace)) >= CREDENTIALS_MAX:
-                raise TooManyCredentials(f"namespace {namespace!r} has {CREDENTIALS_MAX} credentials, the maximum")
-            sealed = self._secret(wanted, secret, known)
-            if known is None:
-                return msgspec.structs.replace(
-                    wanted, secret=sealed, managed_by=managed_by or None, created_at=now, updated_at=now, version=1
-                )
-            same = msgspec.structs.replace(
-                wanted,
-                secret=sealed,
-                managed_by=known.managed_by if managed_by is UNSET else managed_by,
-                created_at=known.created_at,
-                updated_at=known.updated_at,
-                version=known.version,
-            )
-            return known if same == known else msgspec.structs.replace(same, updated_at=now, version=known.version + 1)
+        def sealed(known: Credential | None) -> Credential:
+            return msgspec.structs.replace(wanted, secret=self._secret(wanted, secret, known))
 
-        return await self._change(namespace, name, change, self._refuse_unusable, dry_run=dry_run)
+        return await self._put(wanted, managed_by, expected_version, sealed, self._refuse_unusable, dry_run=dry_run)
 
     async def delete(self, namespace: str, name: str, expected_version: int | None = None) -> None:
         """Removes the credential: what names it waits until there is one of its name. Raises CredentialNotFound, and

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from tocsin.administration import delete_flow, put_flow
-from tocsin.model.batch import CallbackBatch
+from tocsin.administration import FLOW_RECORDS
 from tocsin.model.errors import FieldError, FlowNotFound, InvalidInput, TooManyFlows, Unavailable
-from tocsin.model.flow import FLOWS_MAX, Flow, FlowLimits, FlowRules
+from tocsin.model.flow import FLOWS_MAX, Flow, FlowRules
 from tocsin.ports.forward import FlowCounts
 from tocsin.timers.cluster_view import others_alive
 from tocsin.timers.engine.flow_shown import counts
@@ -36,18 +36,12 @@ class Flows(ScopedRecords[Flow]):
     """The rules of flows, by what they match."""
 
     kind, without, not_found = "flow", "its own timers have no flows", FlowNotFound
+    most, too_many = FLOWS_MAX, TooManyFlows
+    full = "rules of flows, the maximum; delete one, or match keys by a prefix"
+    records = FLOW_RECORDS
 
     def known(self, namespace: str) -> FlowRules:
         return self._context.flows.get(namespace, _NO_RULES)
-
-    def _name(self, record: Flow) -> str:
-        return record.match
-
-    def _write(self, record: Flow) -> Awaitable[bool]:
-        return put_flow(self._context.store, record)
-
-    def _remove(self, namespace: str, name: str) -> Awaitable[bool]:
-        return delete_flow(self._context.store, namespace, name)
 
     async def get(self, namespace: str, match: str) -> FlowView:
         """The rule with this match. Raises FlowNotFound."""
@@ -56,47 +50,22 @@ class Flows(ScopedRecords[Flow]):
 
     async def put(
         self,
-        namespace: str,
-        match: str,
-        *,
-        per_key: FlowLimits | None = None,
-        total: FlowLimits | None = None,
-        close_on_retry_after: bool = False,
-        callback_batch: CallbackBatch | None = None,
-        managed_by: str | msgspec.UnsetType | None = msgspec.UNSET,
+        wanted: Flow,
+        managed_by: str | UnsetType | None = UNSET,
         expected_version: int | None = None,
     ) -> FlowView:
         """Creates the rule, or replaces its limits; one that is paused stays so, and its mark of who manages it stays if none
-        is given. `per_key` that are ordered require a namespace with one shard. Raises TooManyFlows, InvalidInput, and
-        VersionConflict if the rule has not the version that is expected (0: there is none)."""
+        is given. Limits of each key that are ordered require a namespace with one shard. Raises TooManyFlows, InvalidInput,
+        and VersionConflict if the rule has not the version that is expected (0: there is none)."""
 
-        def change(known: Flow | None) -> Flow:
-            self._refuse_version(match, known, expected_version)
-            now = self._context.clock.now_us()
-            if per_key is not None and per_key.ordered:
-                self._refuse_shards(namespace)
+        def paused_as_before(known: Flow | None) -> Flow:
+            if wanted.ordered:
+                self._refuse_shards(wanted.namespace)
             if known is None:
-                if len(self.known(namespace)) >= FLOWS_MAX:
-                    raise TooManyFlows(
-                        f"namespace {namespace!r} has {FLOWS_MAX} rules of flows, the maximum; delete one, or match keys by "
-                        "a prefix"
-                    )
-                return Flow(
-                    namespace, match, now, now, per_key, total, close_on_retry_after,
-                    managed_by=managed_by or None, callback_batch=callback_batch,
-                )  # fmt: skip
-            return _changed(
-                known,
-                now,
-                created_at=known.created_at or now,
-                per_key=per_key,
-                total=total,
-                close_on_retry_after=close_on_retry_after,
-                callback_batch=callback_batch,
-                managed_by=known.managed_by if managed_by is msgspec.UNSET else managed_by,
-            )
+                return wanted
+            return msgspec.structs.replace(wanted, paused=known.paused, paused_until=known.paused_until)
 
-        return await self._viewed(*await self._change(namespace, match, change))
+        return await self._viewed(*await self._put(wanted, managed_by, expected_version, paused_as_before))
 
     async def pause(self, namespace: str, match: str, until_us: int | None = None) -> FlowView:
         """Lets nothing of the rule begin, until an instant if one is given. Raises FlowNotFound."""
@@ -132,7 +101,11 @@ class Flows(ScopedRecords[Flow]):
                     "put it again with flows/put",
                     retry_after_s=_DAMAGED_RETRY_AFTER_S,
                 )
-            return _changed(flow, self._context.clock.now_us(), paused=paused, paused_until=paused_until)
+            changed = msgspec.structs.replace(flow, paused=paused, paused_until=paused_until)
+            if changed == flow:
+                return flow
+            now_us = self._context.clock.now_us()
+            return msgspec.structs.replace(changed, updated_at=now_us, version=flow.version + 1)
 
         return await self._viewed(*await self._change(namespace, match, change))
 
@@ -163,14 +136,6 @@ class Flows(ScopedRecords[Flow]):
         """The first rules behind the match `after`, by match, and whether more follow."""
         flows, more = await self._page(namespace, after, limit)
         return await self._views(namespace, flows), more
-
-
-def _changed(known: Flow, now_us: int, **fields: Any) -> Flow:
-    """The rule with these fields, in its next version; the same one if nothing differs."""
-    changed = msgspec.structs.replace(known, **fields)
-    if changed == known:
-        return known
-    return msgspec.structs.replace(changed, updated_at=now_us, version=known.version + 1)
 
 
 def _sum(match: str, reports: Iterable[Mapping[str, FlowCounts]]) -> FlowCounts:

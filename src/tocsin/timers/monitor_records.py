@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import msgspec
 
-from tocsin.administration import delete_all, encoded, every
+from tocsin.administration import below, delete_all, delete_range, encoded, every, key_below
 from tocsin.model.timer import UNUSABLE
-from tocsin.ports.records import RECORD_KEY_END, Record, Records
+from tocsin.ports.records import Record, Records
 from tocsin.timers.engine.tenures import MONITORS
 
 MONITOR_TOKENS = "monitor_token"
@@ -29,11 +29,6 @@ class Place(msgspec.Struct, frozen=True):
 _place_decoder = msgspec.json.Decoder(Place)
 
 
-def key_of(namespace: str, monitor_id: str) -> str:
-    """The key of a monitor's record. Names of namespaces have no slash."""
-    return f"{namespace}/{monitor_id}"
-
-
 def place_of(key: str) -> Place:
     """The monitor of a key."""
     namespace, _, monitor_id = key.partition("/")
@@ -43,9 +38,8 @@ def place_of(key: str) -> Place:
 def scope_of(namespace: str, id_prefix: str = "") -> tuple[str, str]:
     """What the keys of a namespace's monitors are between, those with the prefix."""
     if not id_prefix:
-        # "0" follows "/".
-        return f"{namespace}/", f"{namespace}0"
-    key = key_of(namespace, id_prefix)
+        return below(namespace)
+    key = key_below(namespace, id_prefix)
     # No key ends with a space, which sorts before all characters of ids.
     return key[:-1] + chr(ord(key[-1]) - 1) + _ID_END, key + _ID_END
 
@@ -58,7 +52,7 @@ async def add_monitor(records: Records, namespace: str, monitor_id: str, token: 
 
 async def list_monitor(records: Records, namespace: str, monitor_id: str) -> None:
     """Stores that there may be such a monitor."""
-    await records.put_record(MONITORS, key_of(namespace, monitor_id), "{}", None)
+    await records.put_record(MONITORS, key_below(namespace, monitor_id), "{}", None)
 
 
 async def monitor_of_token(records: Records, token: str) -> Place | None:
@@ -73,7 +67,7 @@ async def monitor_of_token(records: Records, token: str) -> Place | None:
 
 async def delete_monitor(records: Records, namespace: str, monitor_id: str) -> None:
     """Removes the record of a monitor that is gone."""
-    await records.delete_records(MONITORS, [key_of(namespace, monitor_id)])
+    await records.delete_records(MONITORS, [key_below(namespace, monitor_id)])
 
 
 async def delete_token(records: Records, token: str) -> None:
@@ -88,9 +82,8 @@ async def monitor_keys(records: Records, after: str, before: str, limit: int) ->
 
 async def delete_monitors(records: Records, namespace: str) -> None:
     """Removes all records of a namespace's monitors and tokens."""
-    gone = [each.key async for each in every(records, MONITORS, *scope_of(namespace))]
-    await delete_all(records, MONITORS, gone)
-    tokens = [each.key async for each in every(records, MONITOR_TOKENS, "", RECORD_KEY_END) if _is_of(each, namespace)]
+    await delete_range(records, MONITORS, *below(namespace))
+    tokens = [each.key async for each in every(records, MONITOR_TOKENS) if _is_of(each, namespace)]
     await delete_all(records, MONITOR_TOKENS, tokens)
 
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from tocsin.administration import key_below
 from tocsin.model.condition import Outcome
 from tocsin.model.errors import (
     NOT_DONE,
@@ -64,7 +65,6 @@ from tocsin.timers.monitor_records import (
     add_monitor,
     delete_monitor,
     delete_token,
-    key_of,
     list_monitor,
     monitor_keys,
     monitor_of_token,
@@ -341,7 +341,7 @@ class Monitors:
         found: dict[str, MonitorView] = {}
         for namespace in await self._timers.namespaces.known_among(by_namespace):
             views = await self._timers.get_many(namespace, by_namespace[namespace], monitor_uuid)
-            found |= {key_of(namespace, name): seen for name, view in views.items() if (seen := _viewed(view))}
+            found |= {key_below(namespace, name): seen for name, view in views.items() if (seen := _viewed(view))}
         return [found[key] for key in keys if key in found]
 
     async def _look_up(self, hashed: str) -> Place | None:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from tocsin.administration import delete_all, delete_calendars, delete_credentials, delete_flows
+from tocsin.administration import delete_all, delete_scoped
 from tocsin.keys import ApiKeys, RecordAudit
 from tocsin.model.errors import NamespaceNotEmpty, TimerNotFound
 from tocsin.model.ids import timer_uuid
@@ -163,14 +163,12 @@ class NamespaceDeletion:
 
     async def withdraw(self, record: RecordAudit) -> None:
         """Takes the namespace from the keys that are limited to it, and removes its other jobs, with their idempotency
-        keys, and the rules of its flows."""
+        keys, the rules of its flows, its calendars, credentials and monitors."""
         await self._keys.withdraw(self._name, record)
         jobs = await every_job(self._store, self._observe)
         gone = [each.id for each in jobs if each.namespace == self._name and each.id != self._job.id]
         await delete_all(self._store, JOBS, gone)
-        await delete_flows(self._store, self._name)
-        await delete_calendars(self._store, self._name)
-        await delete_credentials(self._store, self._name)
+        await delete_scoped(self._store, self._name)
         await delete_monitors(self._store, self._name)
 
     async def remove(self) -> None:

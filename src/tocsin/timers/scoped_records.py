@@ -9,7 +9,14 @@ from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable
 from typing import ClassVar, Generic, Protocol, TypeVar
 
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tocsin.administration import ScopedKind, name_of
+from tocsin.model.calendar import Calendar
+from tocsin.model.credential import Credential
 from tocsin.model.errors import Conflict, FieldError, InvalidInput, NamespaceDeleting, NamespaceNotFound, NotFound
+from tocsin.model.flow import Flow
 from tocsin.model.namespace import RESERVED_PREFIX
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.supervisor import Supervisor
@@ -19,14 +26,7 @@ from tocsin.timers.namespaces import Namespaces, refuse_version, until_known_eve
 _TRIES_MAX = 10
 
 
-class _Versioned(Protocol):
-    @property
-    def namespace(self) -> str: ...
-    @property
-    def version(self) -> int: ...
-
-
-R = TypeVar("R", bound=_Versioned)
+R = TypeVar("R", Flow, Calendar, Credential)
 
 
 class KnownRecords(Protocol[R]):
@@ -49,6 +49,12 @@ class ScopedRecords(ABC, Generic[R]):
     kind: ClassVar[str]
     without: ClassVar[str]
     not_found: ClassVar[type[NotFound]]
+    #: How many a namespace has at most, the error beyond that, and how its text goes on behind the number.
+    most: ClassVar[int]
+    too_many: ClassVar[type[Conflict]]
+    full: ClassVar[str]
+    #: How they are stored.
+    records: ScopedKind[R]
 
     def __init__(self, context: Context, supervisor: Supervisor, namespaces: Namespaces) -> None:
         self._context, self._supervisor, self._namespaces = context, supervisor, namespaces
@@ -58,18 +64,6 @@ class ScopedRecords(ABC, Generic[R]):
     @abstractmethod
     def known(self, namespace: str) -> KnownRecords[R]:
         """Those of the namespace, as this node knows them."""
-
-    @abstractmethod
-    def _name(self, record: R) -> str:
-        """Its name in its namespace."""
-
-    @abstractmethod
-    def _write(self, record: R) -> Awaitable[bool]:
-        """Stores it if the stored one has the version before; returns whether it had."""
-
-    @abstractmethod
-    def _remove(self, namespace: str, name: str) -> Awaitable[bool]:
-        """Removes it from the store."""
 
     # ------------------------------------------------------------------ reading
 
@@ -89,7 +83,7 @@ class ScopedRecords(ABC, Generic[R]):
     async def _page(self, namespace: str, after: str, limit: int) -> tuple[list[R], bool]:
         """The first ones behind the name `after`, by name, and whether more follow."""
         records = (await self._stored(namespace)).all()
-        records = records[bisect_right(records, after, key=self._name) :]
+        records = records[bisect_right(records, after, key=name_of) :]
         return records[:limit], len(records) > limit
 
     async def _first(self, namespaces: Iterable[str], most: int) -> tuple[list[R], bool]:
@@ -113,6 +107,43 @@ class ScopedRecords(ABC, Generic[R]):
             raise InvalidInput(FieldError("namespace", reason))
         await self._stored(namespace)
         self._namespaces.refuse_deleting(namespace)
+
+    async def _put(
+        self,
+        wanted: R,
+        managed_by: str | UnsetType | None,
+        expected_version: int | None,
+        complete: Callable[[R | None], R] | None = None,
+        check: Callable[[R], Awaitable[None]] | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> tuple[R, bool]:
+        """Creates what is wanted, or replaces all that the present one has; its mark of who manages it stays if none is
+        given. Versions and instants of what is wanted are ignored. `complete` returns it with what it has of the present one;
+        `check` and `dry_run` are as in `_change`. Raises VersionConflict if the present one has not the version that is
+        expected (0: there is none), and the error for too many."""
+        namespace, name = wanted.namespace, name_of(wanted)
+
+        def change(known: R | None) -> R:
+            self._refuse_version(name, known, expected_version)
+            if known is None and len(self.known(namespace)) >= self.most:
+                raise self.too_many(f"namespace {namespace!r} has {self.most} {self.full}")
+            now = self._context.clock.now_us()
+            made = wanted if complete is None else complete(known)
+            if known is None:
+                mark = managed_by or None
+                return msgspec.structs.replace(made, created_at=now, updated_at=now, version=1, managed_by=mark)
+            same = msgspec.structs.replace(
+                made,
+                # One that stands for a damaged record has none.
+                created_at=known.created_at or now,
+                updated_at=known.updated_at,
+                version=known.version,
+                managed_by=known.managed_by if managed_by is UNSET else managed_by,
+            )
+            return known if same == known else msgspec.structs.replace(same, updated_at=now, version=known.version + 1)
+
+        return await self._change(namespace, name, change, check, dry_run=dry_run)
 
     async def _change(
         self,
@@ -151,7 +182,7 @@ class ScopedRecords(ABC, Generic[R]):
                 await check(changed)
             if dry_run:
                 return changed, True
-            if await self._namespaces.read(self._write(changed)):
+            if await self._namespaces.read(self.records.put(self._context.store, changed)):
                 await self._namespaces.refresh()
                 if known is None:
                     await self._withdraw_orphan(namespace, name)
@@ -174,7 +205,7 @@ class ScopedRecords(ABC, Generic[R]):
             self._refuse_version(name, known, expected_version)
             if check is not None:
                 await check()
-            await self._namespaces.read(self._remove(namespace, name))
+            await self._namespaces.read(self.records.delete(self._context.store, namespace, name))
             await self._namespaces.refresh()
         await self._apply_everywhere()
 
@@ -185,7 +216,7 @@ class ScopedRecords(ABC, Generic[R]):
             self._namespaces.get(namespace)
             self._namespaces.refuse_deleting(namespace)
         except (NamespaceNotFound, NamespaceDeleting):
-            await self._namespaces.read(self._remove(namespace, name))
+            await self._namespaces.read(self.records.delete(self._context.store, namespace, name))
             raise
 
     async def _apply_everywhere(self) -> None:

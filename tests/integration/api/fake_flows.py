@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tocsin.model.batch import CallbackBatch
+import msgspec
+
 from tocsin.model.errors import FlowNotFound
-from tocsin.model.flow import Flow, FlowLimits
+from tocsin.model.flow import Flow
 from tocsin.ports.forward import FlowCounts
 from tocsin.timers.flows import Flows, FlowView
 
@@ -30,22 +31,11 @@ class FakeFlows(Flows):
     async def get(self, namespace: str, match: str) -> FlowView:
         return FlowView(self._get(namespace, match), FlowCounts(0, 0), True)
 
-    async def put(
-        self,
-        namespace: str,
-        match: str,
-        *,
-        per_key: FlowLimits | None = None,
-        total: FlowLimits | None = None,
-        close_on_retry_after: bool = False,
-        callback_batch: CallbackBatch | None = None,
-        managed_by: object = None,
-        expected_version: int | None = None,
-    ) -> FlowView:
-        self._check(namespace)
-        flow = Flow(namespace, match, _AT, _AT, per_key, total, close_on_retry_after, callback_batch=callback_batch)
-        self._known_flows[namespace, match] = flow
-        return await self.get(namespace, match)
+    async def put(self, wanted: Flow, managed_by: object = None, expected_version: int | None = None) -> FlowView:
+        self._check(wanted.namespace)
+        stored = msgspec.structs.replace(wanted, created_at=_AT, updated_at=_AT)
+        self._known_flows[wanted.namespace, wanted.match] = stored
+        return await self.get(wanted.namespace, wanted.match)
 
     async def pause(self, namespace: str, match: str, until_us: int | None = None) -> FlowView:
         return await self.get(namespace, match)

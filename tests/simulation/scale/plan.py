@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.support.simulation_loop import SimulationLoop
-from tocsin.administration import put_flow, put_namespace
+from tocsin.administration import FLOW_RECORDS, put_namespace
 from tocsin.model.errors import TocsinError
 from tocsin.model.flow import Flow
 from tocsin.model.namespace import Namespace
@@ -132,7 +132,7 @@ class Plan:
             namespace = Namespace(NAMESPACE, self.total_shards, 0, 0, quotas=self.load.quotas)
             await put_namespace(self.store, namespace, create=True)
             for flow in self.load.flows:
-                await put_flow(self.store, flow)
+                await FLOW_RECORDS.put(self.store, flow)
             rng = self.rng("starts")
             await asyncio.gather(*(_later(rng.uniform(0, 0.5), node.start()) for node in self.nodes))
             await self.until_settled()

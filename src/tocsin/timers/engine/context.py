@@ -7,6 +7,7 @@ import random
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,6 +25,7 @@ from tocsin.administration import (
 )
 from tocsin.model.calendar import NO_CALENDARS, Calendar, Calendars
 from tocsin.model.credential import Credential, CredentialCheck
+from tocsin.model.destination import DestinationPause
 from tocsin.model.errors import (
     NamespaceDeleting,
     NamespaceNotFound,
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from tocsin.timers.engine.shard import Shard
 
 T = TypeVar("T")
+R = TypeVar("R", Flow, Calendar, Credential)
 
 #: How long after its last refusal for want of space a store counts as full, unless it has committed a batch: a heartbeat's
 #: few bytes may fit where a client's write does not.
@@ -145,19 +148,10 @@ class Context:
     # Reads and changes of namespaces, numbered in the order in which they began, and the number that each name is known from.
     _learned: int = 0
     _learned_from: dict[str, int] = field(default_factory=dict)
-    # The version of the records that `flows` is from, and the number of the read.
-    _flows_version: int = 0
-    _flows_from: int = 0
-    # The same of `calendars`; what is known by the keys and values of their records.
-    _calendars_version: int = 0
-    _calendars_from: int = 0
+    # Of each kind of records that is read along with the namespaces: the version that is known, and the number of its read.
+    _records_from: dict[str, tuple[int, int]] = field(default_factory=dict)
+    # The calendars by the keys and values of their records.
     _calendars_read: dict[tuple[str, int], Calendar] = field(default_factory=dict)
-    # The same of `credentials`.
-    _credentials_version: int = 0
-    _credentials_from: int = 0
-    # The same of `paused_destinations`.
-    _pauses_version: int = 0
-    _pauses_from: int = 0
     # Shared reads: the lock of the one that reads, how many have begun, the number of the last that ended, and how it failed.
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     _begun: int = 0
@@ -242,66 +236,51 @@ class Context:
         )
         if not unchanged:
             self._take_over(await self.bounded(namespaces(self.store)), number)
-        if await self._read_flows(number) or not unchanged:
+        store, bounded, observe = self.store, self.bounded, self.observe
+        if await self._read(FLOWS, number, lambda: bounded(flows(store, observe)), self._take_flows) or not unchanged:
             self.rules_changed()
-        await self._read_calendars(number)
-        await self._read_credentials(number)
-        await self._read_pauses(number)
+        # Each of its reads is bounded.
+        read_calendars = partial(calendars, store, self._calendars_read, bounded, observe)
+        await self._read(CALENDARS, number, read_calendars, self._take_calendars)
+        await self._read(CREDENTIALS, number, lambda: bounded(credentials(store, observe)), self._take_credentials)
+        await self._read(DESTINATION_PAUSES, number, lambda: bounded(destination_pauses(store)), self._take_pauses)
         if number == self._learned:
             # Otherwise some are known from a read or a change that began later, which may have seen an earlier version.
             self._namespaces_version = version
         self.namespaces_as_of = max(begun_at, self.namespaces_as_of or begun_at)
         return list(self.namespaces.values())
 
-    async def _read_flows(self, number: int) -> bool:
-        """Reads the rules of flows, in the read of namespaces of that number, unless none has changed; whether it did."""
-        version = await self.bounded(self.store.records_version(FLOWS))
-        if version == self._flows_version:
+    async def _read(self, kind: str, number: int, read: Callable[[], Awaitable[T]], take: Callable[[T], None]) -> bool:
+        """Reads the records of a kind, in the read of namespaces of that number, unless none has changed; whether they were
+        taken over, as those are that no later read has returned before."""
+        version = await self.bounded(self.store.records_version(kind))
+        if version == self._records_from.get(kind, (0, 0))[0]:
             return False
-        stored = await self.bounded(flows(self.store, self.observe))
-        if number < self._flows_from:
+        found = await read()
+        if number < self._records_from.get(kind, (0, 0))[1]:
             return False
-        self._flows_version, self._flows_from = version, number
-        by_namespace: dict[str, list[Flow]] = {}
-        for flow in stored:
-            by_namespace.setdefault(flow.namespace, []).append(flow)
-        self.flows = {name: FlowRules(each) for name, each in by_namespace.items()}
+        self._records_from[kind] = version, number
+        take(found)
         return True
 
-    async def _read_calendars(self, number: int) -> None:
-        """Reads the calendars, likewise. A namespace none of whose calendars has changed keeps what was reckoned of them."""
-        version = await self.bounded(self.store.records_version(CALENDARS))
-        if version == self._calendars_version:
-            return
-        read = await calendars(self.store, self._calendars_read, self.bounded, self.observe)
-        if number < self._calendars_from:
-            return
-        self._calendars_version, self._calendars_from, self._calendars_read = version, number, read
-        by_namespace: dict[str, list[Calendar]] = {}
-        for calendar in read.values():
-            by_namespace.setdefault(calendar.namespace, []).append(calendar)
+    def _take_flows(self, stored: list[Flow]) -> None:
+        self.flows = {name: FlowRules(each) for name, each in _by_namespace(stored).items()}
+
+    def _take_calendars(self, read: dict[tuple[str, int], Calendar]) -> None:
+        """A namespace none of whose calendars has changed keeps what was reckoned of them."""
+        self._calendars_read = read
         self.calendars = {
             name: known if (known := self.calendars_of(name)).all() == each else Calendars(each)
-            for name, each in by_namespace.items()
+            for name, each in _by_namespace(read.values()).items()
         }
 
     def calendars_of(self, namespace: str) -> Calendars:
         """The calendars of a namespace, as this node knows them."""
         return self.calendars.get(namespace, NO_CALENDARS)
 
-    async def _read_credentials(self, number: int) -> None:
-        """Reads the credentials, likewise."""
-        version = await self.bounded(self.store.records_version(CREDENTIALS))
-        if version == self._credentials_version:
-            return
-        read = await self.bounded(credentials(self.store, self.observe))
-        if number < self._credentials_from:
-            return
-        self._credentials_version, self._credentials_from = version, number
-        found: dict[str, dict[str, Credential]] = {}
-        for credential in read:
-            found.setdefault(credential.namespace, {})[credential.name] = credential
-        self.credentials = found
+    def _take_credentials(self, stored: list[Credential]) -> None:
+        by_namespace = _by_namespace(stored).items()
+        self.credentials = {name: {each.name: each for each in some} for name, some in by_namespace}
         self.credentials_changed()
 
     def credential(self, namespace: str, name: str) -> Credential | None:
@@ -313,16 +292,9 @@ class Context:
         """Which credentials go with which URLs, as this node knows it."""
         return CredentialCheck(self.credential, self.caller.destination)
 
-    async def _read_pauses(self, number: int) -> None:
-        """Reads which destinations are paused, likewise."""
-        version = await self.bounded(self.store.records_version(DESTINATION_PAUSES))
-        if version == self._pauses_version:
-            return
-        stored = await self.bounded(destination_pauses(self.store))
-        if number >= self._pauses_from:
-            self._pauses_version, self._pauses_from = version, number
-            self.paused_destinations = frozenset(each.name for each in stored)
-            self.pauses_changed()
+    def _take_pauses(self, stored: list[DestinationPause]) -> None:
+        self.paused_destinations = frozenset(each.name for each in stored)
+        self.pauses_changed()
 
     def _take_over(self, stored: list[Namespace], number: int) -> None:
         """Takes over what the read of that number has returned, as far as it isn't known better."""
@@ -434,6 +406,13 @@ class Context:
         """The hooks of the namespace."""
         known = self.namespaces.get(namespace)
         return None if known is None else known.hooks
+
+
+def _by_namespace(found: Iterable[R]) -> dict[str, list[R]]:
+    by_namespace: dict[str, list[R]] = {}
+    for each in found:
+        by_namespace.setdefault(each.namespace, []).append(each)
+    return by_namespace
 
 
 def being_deleted(namespace: Namespace) -> NamespaceDeleting:

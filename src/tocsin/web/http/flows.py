@@ -313,16 +313,8 @@ class FlowRequests:
     async def put(self, sent: PutFlow, actor: Actor) -> FlowView:
         """Creates a rule or replaces its limits."""
         per_key, total, closes, batch = rule_in(sent, self._rules)
-        view = await self._flows.put(
-            sent.namespace,
-            sent.match,
-            per_key=per_key,
-            total=total,
-            close_on_retry_after=closes,
-            callback_batch=batch,
-            managed_by=sent.managed_by,
-            expected_version=or_none(sent.expected_version),
-        )
+        wanted = model.Flow(sent.namespace, sent.match, 0, 0, per_key, total, closes, callback_batch=batch)
+        view = await self._flows.put(wanted, sent.managed_by, or_none(sent.expected_version))
         if view.unchanged:
             return view
         details = {
