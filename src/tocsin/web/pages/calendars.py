@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from starlette.responses import RedirectResponse, Response
+import msgspec
+from starlette.responses import Response
 
 from tocsin.model.access import Role
 from tocsin.model.calendar import CALENDARS_MAX, WEEKDAYS, Calendar
@@ -15,7 +17,6 @@ from tocsin.web.http.calendars import CalendarId, CalendarRequests, DeleteCalend
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.pages.context import Fields, RequestContext
 from tocsin.web.pages.forms import Body
-from tocsin.web.pages.presentation import with_query
 from tocsin.web.pages.put_forms import PutForm
 from tocsin.web.pages.schedules.forms import reader_zone
 from tocsin.web.pages.site import Site, route
@@ -41,7 +42,7 @@ class CalendarsPage(PutForm):
     """The table, the form, and what changes a calendar."""
 
     kind, labels, name_field = "calendar", _LABELS, "name"
-    taken, too_many = "has a calendar already: edit that one", TooManyCalendars
+    taken, too_many = "has a calendar already: edit that one", (TooManyCalendars,)
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
@@ -75,13 +76,6 @@ class CalendarsPage(PutForm):
         fields = dict.fromkeys(_LABELS, "") | {"namespace": context.scope, "timeZone": reader_zone(context)}
         return await self.form(context, fields, edited=False)
 
-    @route("GET", "/calendars/edit")
-    async def edit(self, context: RequestContext) -> Response:
-        """The form of a calendar, with a button that deletes it."""
-        name = CalendarId(context.query.exact("namespace"), context.query.exact("name"))
-        context.permit(Role.WRITE, name.namespace)
-        return await self.form(context, _fields_of(await self._requests.get(name)), edited=True)
-
     @route("POST", "/calendars/delete")
     async def delete(self, context: RequestContext) -> Response:
         """Deletes a calendar that no schedule names."""
@@ -90,22 +84,26 @@ class CalendarsPage(PutForm):
         try:
             await self._requests.delete(name, context.actor)
         except CalendarInUse as error:
-            fields = _fields_of(await self._requests.get(CalendarId(name.namespace, name.name)))
+            fields = await self.stored(name.namespace, name.name)
             return await self.form(context, fields, edited=True, errors={"name": str(error)}, status=409)
-        return RedirectResponse(with_query("/calendars", {"namespace": name.namespace}), 303)
+        return self.listed(name.namespace)
 
     def permit_change(self, context: RequestContext, namespace: str) -> None:
         context.permit(Role.WRITE, namespace)
 
-    async def put(self, context: RequestContext, body: bytes) -> str:
-        return (await self._requests.put(_reader.read(body), context.actor)).namespace
+    async def stored(self, namespace: str, name: str) -> dict[str, str]:
+        return _fields_of(await self._requests.get(CalendarId(namespace, name)))
+
+    async def put(self, context: RequestContext, fields: dict[str, str], expected: Body) -> None:
+        sent = _reader.read(msgspec.json.encode(self._body(fields) | expected))
+        await self._requests.put(sent, context.actor)
 
     def sent(self, form: Fields) -> dict[str, str]:
         weekdays = " ".join(each for each in WEEKDAYS if form.get(f"weekday.{each}"))
         return super().sent(form) | {"weekdays": weekdays}
 
-    def body(self, fields: dict[str, str]) -> Body:
-        """Each line of the dates has some, or a range."""
+    def _body(self, fields: dict[str, str]) -> Body:
+        """The request to the API. Each line of the dates has some, or a range."""
         dates: list[str] = []
         ranges: list[dict[str, str]] = []
         for line in filter(str.strip, fields["dates"].splitlines()):
@@ -135,7 +133,7 @@ class CalendarsPage(PutForm):
             found.setdefault("dates" if field == "ranges" else field, []).append(reason)
         return {field: "; ".join(dict.fromkeys(reasons[:_ERRORS_MAX])) for field, reasons in found.items()}
 
-    def values(self) -> dict[str, Any]:
+    def values(self, fields: Mapping[str, str]) -> dict[str, Any]:
         return {"weekdays": WEEKDAYS, "zones": zone_names()}
 
 

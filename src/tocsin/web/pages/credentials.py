@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from tocsin.model.access import Role
 from tocsin.model.credential import CREDENTIALS_MAX
 from tocsin.model.credential_type import SECRET_OF, CredentialType
-from tocsin.model.errors import InvalidInput, TooManyCredentials, VersionConflict
+from tocsin.model.errors import InvalidInput, TooManyCredentials
 from tocsin.ports.credentials import CredentialTest
 from tocsin.web.http import credentials as wire
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.pages.admin.namespaces import settings_path
 from tocsin.web.pages.context import Fields, RequestContext
-from tocsin.web.pages.presentation import with_query
-from tocsin.web.pages.site import Part, Site, route
+from tocsin.web.pages.forms import Body
+from tocsin.web.pages.put_forms import PutForm
+from tocsin.web.pages.site import Site, route
 
 #: The types in words.
 _TYPES = {
@@ -62,8 +64,11 @@ _SECRETS = frozenset(SECRET_OF.values())
 _reader = JsonReader(wire.PutCredential)
 
 
-class CredentialsPage(Part):
+class CredentialsPage(PutForm):
     """The table, the test, the form, and what changes a credential."""
+
+    kind, labels, name_field = "credential", _LABELS, "name"
+    taken, too_many = "has a credential already: edit that one", (TooManyCredentials,)
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
@@ -86,26 +91,7 @@ class CredentialsPage(Part):
         """The form for a new credential of a type."""
         namespace = context.query.exact("namespace")
         context.permit(Role.ADMIN, namespace)
-        return self._form(context, {"namespace": namespace, "type": _type_of(context.query)}, edited=False)
-
-    @route("POST", "/credentials/new")
-    async def create(self, context: RequestContext) -> Response:
-        """Creates a credential. One that exists is not replaced."""
-        return await self._put(context, edited=False)
-
-    @route("GET", "/credentials/edit")
-    async def edit(self, context: RequestContext) -> Response:
-        """The form of a credential, with a button that deletes it."""
-        name = wire.CredentialId(context.query.exact("namespace"), context.query.exact("name"))
-        context.permit(Role.ADMIN, name.namespace)
-        credential = wire.credential_answer(await self._requests.get(name))
-        fields = {name: value for name, value in msgspec.to_builtins(credential).items() if isinstance(value, str)}
-        return self._form(context, fields | {"hosts": "\n".join(credential.hosts)}, edited=True)
-
-    @route("POST", "/credentials/edit")
-    async def replace(self, context: RequestContext) -> Response:
-        """Replaces what a credential has; its secret stays if none is given."""
-        return await self._put(context, edited=True)
+        return await self.form(context, {"namespace": namespace, "type": _type_of(context.query)}, edited=False)
 
     @route("POST", "/credentials/delete")
     async def delete(self, context: RequestContext) -> Response:
@@ -113,7 +99,7 @@ class CredentialsPage(Part):
         name = wire.DeleteCredential(context.form.exact("namespace"), context.form.exact("name"))
         context.permit(Role.ADMIN, name.namespace)
         await self._requests.delete(name, context.actor)
-        return RedirectResponse(with_query("/credentials", {"namespace": name.namespace}), 303)
+        return self.listed(name.namespace)
 
     async def _table(
         self, context: RequestContext, namespace: str, tested: tuple[str, CredentialTest] | None = None
@@ -132,64 +118,41 @@ class CredentialsPage(Part):
             may_change=context.principal.may(Role.ADMIN, namespace),
         )
 
-    async def _put(self, context: RequestContext, *, edited: bool) -> Response:
-        form = context.form
-        namespace = form.exact("namespace")
+    def permit_change(self, context: RequestContext, namespace: str) -> None:
         context.permit(Role.ADMIN, namespace)
+
+    async def stored(self, namespace: str, name: str) -> dict[str, str]:
+        credential = wire.credential_answer(await self._requests.get(wire.CredentialId(namespace, name)))
+        fields = {name: value for name, value in msgspec.to_builtins(credential).items() if isinstance(value, str)}
+        return fields | {"hosts": "\n".join(credential.hosts)}
+
+    def sent(self, form: Fields) -> dict[str, str]:
+        """Those of its type alone."""
         kind = _type_of(form)
         fields = {name: form.get(name) for name in (*_COMMON, *_FIELDS[kind])}
-        shown = {"namespace": namespace, "type": kind.value, **fields}
-        try:
-            # A new one must not replace one that somebody else has just created.
-            expected = {} if edited else {"expectedVersion": 0}
-            sent = _reader.read(msgspec.json.encode(_body(shown) | expected))
-            await self._requests.put(sent, context.actor)
-        except InvalidInput as error:
-            errors = {each.path.partition("[")[0] or "name": each.reason for each in reversed(error.errors)}
-            return self._form(context, shown, edited=edited, errors=errors, status=400)
-        except VersionConflict:
-            errors = {"name": "has a credential already: edit that one"}
-            return self._form(context, shown, edited=edited, errors=errors, status=409)
-        except TooManyCredentials as error:
-            return self._form(context, shown, edited=edited, errors={"name": str(error)}, status=409)
-        return RedirectResponse(with_query("/credentials", {"namespace": namespace}), 303)
+        return {"namespace": form.exact("namespace"), "type": kind.value, **fields}
 
-    def _form(
-        self,
-        context: RequestContext,
-        fields: dict[str, str],
-        *,
-        edited: bool,
-        errors: dict[str, str] | None = None,
-        status: int = 200,
-    ) -> Response:
-        errors, kind = errors or {}, CredentialType(fields["type"])
-        return self._pages.page(
-            "credentials/form.html",
-            context,
-            status,
-            title="Edit credential" if edited else "New credential",
-            form=dict.fromkeys(_LABELS, "") | {name: fields[name] for name in fields if name not in _SECRETS},
-            namespace=fields["namespace"],
-            edited=edited,
-            types=_TYPES,
-            kind=kind,
-            own=_FIELDS[kind],
-            secrets=_SECRETS,
-            long=LONG,
-            errors=errors,
-            labels=_LABELS,
-            first_invalid=next((each for each in _LABELS if each in errors), ""),
-        )
+    async def put(self, context: RequestContext, fields: dict[str, str], expected: Body) -> None:
+        """What is empty is not sent: a secret stays if none is given."""
+        body: Body = {name: value for name, value in fields.items() if value}
+        body |= {"hosts": fields["hosts"].split(), **expected}
+        await self._requests.put(_reader.read(msgspec.json.encode(body)), context.actor)
+
+    def errors(self, error: InvalidInput) -> dict[str, str]:
+        return {each.path.partition("[")[0] or "name": each.reason for each in reversed(error.errors)}
+
+    async def form(self, context: RequestContext, fields: dict[str, str], **more: Any) -> Response:
+        """Without the secrets."""
+        shown = {name: value for name, value in fields.items() if name not in _SECRETS}
+        return await super().form(context, dict.fromkeys(_LABELS, "") | shown, **more)
+
+    def values(self, fields: Mapping[str, str]) -> dict[str, Any]:
+        kind = CredentialType(fields["type"])
+        own = {"namespace": fields["namespace"], "kind": kind, "own": _FIELDS[kind]}
+        return {**own, "types": _TYPES, "secrets": _SECRETS, "long": LONG}
 
 
 def _type_of(fields: Fields) -> CredentialType:
     """The type that a form has; the first one without any."""
     sent = fields.get("type")
     return next((each for each in CredentialType if each == sent), CredentialType.BEARER)
-
-
-def _body(fields: dict[str, str]) -> dict[str, Any]:
-    """The request to the API that the fields stand for; what is empty is not sent."""
-    body: dict[str, Any] = {name: value for name, value in fields.items() if value}
-    return body | {"hosts": fields["hosts"].split()}

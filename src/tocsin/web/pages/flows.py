@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
@@ -23,7 +25,7 @@ from tocsin.web.pages.limit_fields import (
     limit_texts,
     limits_in_words,
 )
-from tocsin.web.pages.presentation import State, with_query
+from tocsin.web.pages.presentation import State
 from tocsin.web.pages.put_forms import PutForm
 from tocsin.web.pages.site import Site, route
 
@@ -47,7 +49,7 @@ class FlowsPage(PutForm):
     """The table, the form, and what changes a rule."""
 
     kind, labels, name_field = "flow", _LABELS, "match"
-    taken, too_many = "has a rule already: edit that one", TooManyFlows
+    taken, too_many = "has a rule already: edit that one", (TooManyFlows,)
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
@@ -87,13 +89,6 @@ class FlowsPage(PutForm):
         context.permit(Role.ADMIN)
         return await self.form(context, _fields_of(None) | {"namespace": context.scope}, edited=False)
 
-    @route("GET", "/flows/edit")
-    async def edit(self, context: RequestContext) -> Response:
-        """The form of a rule, with a button that deletes it."""
-        context.permit(Role.ADMIN)
-        view = await self._requests.get(FlowName(context.query.exact("namespace"), context.query.exact("match")))
-        return await self.form(context, _fields_of(view.flow), edited=True)
-
     @route("POST", "/flows/{change:str}")
     async def change(self, context: RequestContext) -> Response:
         """Pauses, resumes or deletes a rule."""
@@ -109,15 +104,19 @@ class FlowsPage(PutForm):
         else:
             raise NotFound("there is no such page")
         scope = context.form.exact("scope")
-        return RedirectResponse(with_query("/flows", {"namespace": scope}) if scope else "/flows", 303)
+        return self.listed(scope) if scope else RedirectResponse("/flows", 303)
 
     def permit_change(self, context: RequestContext, namespace: str) -> None:
         context.permit(Role.ADMIN)
 
-    async def put(self, context: RequestContext, body: bytes) -> str:
-        return (await self._requests.put(_reader.read(body), context.actor)).flow.namespace
+    async def stored(self, namespace: str, name: str) -> dict[str, str]:
+        return _fields_of((await self._requests.get(FlowName(namespace, name))).flow)
 
-    def body(self, fields: dict[str, str]) -> Body:
+    async def put(self, context: RequestContext, fields: dict[str, str], expected: Body) -> None:
+        sent = _reader.read(msgspec.json.encode(self._body(fields) | expected))
+        await self._requests.put(sent, context.actor)
+
+    def _body(self, fields: dict[str, str]) -> Body:
         body: Body = {"namespace": fields["namespace"], "match": fields["match"]}
         for path in _LIMITS:
             limits = limit_body(path, fields)
@@ -138,7 +137,7 @@ class FlowsPage(PutForm):
             errors["perKey.rate.count"] = "nothing is limited: give a rate, a number in flight, Retry-After, or a batch"
         return errors
 
-    def values(self) -> dict[str, Any]:
+    def values(self, fields: Mapping[str, str]) -> dict[str, Any]:
         return {"limits": _LIMITS}
 
 

@@ -1,4 +1,4 @@
-"""The forms of what is put as a whole under a name, such as a calendar or the rule of a flow."""
+"""The forms of what is put as a whole under a name: calendars, rules of flows, credentials and monitors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.errors import Conflict, InvalidInput, VersionConflict
@@ -24,14 +23,18 @@ class PutForm(Part):
     #: The field that names it within its namespace: why a new one can't have a name, and the error if there are too many.
     name_field: ClassVar[str]
     taken: ClassVar[str]
-    too_many: ClassVar[type[Conflict]]
+    too_many: ClassVar[tuple[type[Conflict], ...]] = ()
+    #: Why one is not changed that has another version than the form.
+    outdated: ClassVar[str] = ""
     #: The labels of the fields by their names in the API, in their order on the page.
     labels: ClassVar[Mapping[str, str]]
 
     def routes(self) -> Sequence[RouteEntry]:
+        new, edit = f"/{self.kind}s/new", f"/{self.kind}s/edit"
         own: list[RouteEntry] = [
-            ("POST", f"/{self.kind}s/new", self._handler(self.create)),
-            ("POST", f"/{self.kind}s/edit", self._handler(self.replace)),
+            ("POST", new, self._handler(self.create)),
+            ("GET", edit, self._handler(self.edit)),
+            ("POST", edit, self._handler(self.replace)),
         ]
         return [*own, *super().routes()]
 
@@ -40,12 +43,13 @@ class PutForm(Part):
         """Raises Forbidden unless the principal may put one in the namespace."""
 
     @abstractmethod
-    def body(self, fields: dict[str, str]) -> Body:
-        """The request to the API that the fields stand for."""
+    async def stored(self, namespace: str, name: str) -> dict[str, str]:
+        """The fields of the one of that name. Raises NotFound."""
 
     @abstractmethod
-    async def put(self, context: RequestContext, body: bytes) -> str:
-        """Does what the request asks for; returns its namespace. Raises InvalidInput and Conflict."""
+    async def put(self, context: RequestContext, fields: dict[str, str], expected: Body) -> Response | None:
+        """Does what the fields ask for, as a request to the API with these members more; None: the list is shown then. Raises
+        InvalidInput and Conflict."""
 
     def sent(self, form: Fields) -> dict[str, str]:
         """The fields of a submitted form."""
@@ -59,6 +63,12 @@ class PutForm(Part):
         """Creates what the form describes. One that exists is not replaced."""
         return await self._put(context, edited=False)
 
+    async def edit(self, context: RequestContext) -> Response:
+        """The form with what is stored."""
+        namespace, name = context.query.exact("namespace"), context.query.exact(self.name_field)
+        self.permit_change(context, namespace)
+        return await self.form(context, await self.stored(namespace, name), edited=True)
+
     async def replace(self, context: RequestContext) -> Response:
         """Puts what the form describes in place of the present one."""
         return await self._put(context, edited=True)
@@ -68,13 +78,19 @@ class PutForm(Part):
         self.permit_change(context, fields["namespace"])
         try:
             # A new one must not replace one that somebody else has just created.
-            expected = {} if edited else {"expectedVersion": 0}
-            namespace = await self.put(context, msgspec.json.encode(self.body(fields) | expected))
+            response = await self.put(context, fields, {} if edited else {"expectedVersion": 0})
         except InvalidInput as error:
             return await self.form(context, fields, edited=edited, errors=self.errors(error), status=400)
-        except (VersionConflict, self.too_many) as error:
-            reason = self.taken if isinstance(error, VersionConflict) else str(error)
-            return await self.form(context, fields, edited=edited, errors={self.name_field: reason}, status=409)
+        except VersionConflict:
+            if edited:
+                return await self.form(context, fields, edited=True, problem=self.outdated, status=409)
+            return await self.form(context, fields, edited=False, errors={self.name_field: self.taken}, status=409)
+        except self.too_many as error:
+            return await self.form(context, fields, edited=edited, errors={self.name_field: str(error)}, status=409)
+        return response or self.listed(fields["namespace"])
+
+    def listed(self, namespace: str) -> Response:
+        """Leads to the list of a namespace."""
         return RedirectResponse(with_query(f"/{self.kind}s", {"namespace": namespace}), 303)
 
     async def form(
@@ -84,9 +100,10 @@ class PutForm(Part):
         *,
         edited: bool,
         errors: Mapping[str, str] | None = None,
+        problem: str = "",
         status: int = 200,
     ) -> Response:
-        """The page with these fields, and what is wrong with them."""
+        """The page with these fields, and what is wrong with them; `problem` is what is wrong with none of them."""
         namespaces, errors = await self.visible_namespaces(context), errors or {}
         return self._pages.page(
             f"{self.kind}s/form.html",
@@ -97,11 +114,12 @@ class PutForm(Part):
             edited=edited,
             namespaces=namespaces,
             errors=errors,
+            problem=problem,
             labels=self.labels,
             first_invalid=next((each for each in self.labels if each in errors), ""),
-            **self.values(),
+            **self.values(fields),
         )
 
-    def values(self) -> dict[str, Any]:
+    def values(self, fields: Mapping[str, str]) -> dict[str, Any]:
         """Further values for the form's template."""
         return {}

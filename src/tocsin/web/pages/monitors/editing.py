@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
-from tocsin.model.errors import FieldError, InvalidInput, VersionConflict
+from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import format_duration
 from tocsin.model.monitor import MonitorDefinition
 from tocsin.model.schedule_reading import find_zone, read_sentence, zone_names
@@ -16,14 +17,15 @@ from tocsin.timers.monitors import MonitorView
 from tocsin.web.http.monitor_wire import MonitorName, PutMonitor
 from tocsin.web.http.monitors import MonitorRequests, monitor_answer
 from tocsin.web.http.reading import JsonReader
-from tocsin.web.pages.context import RequestContext, whole_number
+from tocsin.web.pages.context import Fields, RequestContext, whole_number
 from tocsin.web.pages.filters import split_tags
 from tocsin.web.pages.forms import Body, by_field, duration
 from tocsin.web.pages.monitors.monitors import MonitorPages
 from tocsin.web.pages.monitors.presentation import monitor_path
+from tocsin.web.pages.put_forms import PutForm
 from tocsin.web.pages.schedules.forms import reader_zone
 from tocsin.web.pages.schedules.presentation import is_interval
-from tocsin.web.pages.site import Part, Site, preferred, route
+from tocsin.web.pages.site import Site, route
 
 #: The labels of the fields by their names in the API, in their order on the page.
 _LABELS = {
@@ -49,8 +51,12 @@ _HOOKS = {"on_late": "onLate", "on_recovery": "onRecovery"}
 _reader = JsonReader(PutMonitor)
 
 
-class MonitorEditing(Part):
-    """The form."""
+class MonitorEditing(PutForm):
+    """The form, which changes a monitor unless somebody else has done so meanwhile."""
+
+    kind, labels, name_field = "monitor", _LABELS, "id"
+    taken = "has a monitor already: edit that one"
+    outdated = "Somebody has changed the monitor since this form was opened. Open it again to change that."
 
     def __init__(self, site: Site, requests: MonitorRequests, pages: MonitorPages) -> None:
         super().__init__(site)
@@ -64,73 +70,34 @@ class MonitorEditing(Part):
         elif not context.principal.may_somewhere(Role.WRITE):
             context.permit(Role.WRITE)
         form = dict.fromkeys(_FIELDS, "") | {"namespace": context.scope, "zone": reader_zone(context)}
-        return await self._form(context, form, edited=False)
+        return await self.form(context, form, edited=False)
 
-    @route("POST", "/monitors/new")
-    async def create(self, context: RequestContext) -> Response:
-        """Creates a monitor, and shows its ping URL. One that exists is not replaced."""
-        return await self._put(context, edited=False)
-
-    @route("GET", "/monitors/edit")
-    async def edit(self, context: RequestContext) -> Response:
-        """The form of a monitor."""
-        namespace, name = context.writable(context.query)
-        return await self._form(context, _form_of(await self._view(namespace, name)), edited=True)
-
-    @route("POST", "/monitors/edit")
-    async def replace(self, context: RequestContext) -> Response:
-        """Changes a monitor, unless somebody else has done so meanwhile."""
-        return await self._put(context, edited=True)
+    def permit_change(self, context: RequestContext, namespace: str) -> None:
+        context.permit(Role.WRITE, namespace)
 
     async def _view(self, namespace: str, name: str) -> MonitorView:
         return await self._requests.monitors.get(*self._requests.name(MonitorName(namespace, name)))
 
-    async def _put(self, context: RequestContext, *, edited: bool) -> Response:
-        form = {name: context.form.get(name) for name in _FIELDS}
-        context.permit(Role.WRITE, form["namespace"])
-        stored = await self._view(form["namespace"], form["id"]) if edited else None
-        try:
-            expected = whole_number(form["version"]) if edited else 0
-            body = _body(form, stored) | {"expectedVersion": expected}
-            view = await self._requests.put(_reader.read(msgspec.json.encode(body)), context.now_us, context.actor)
-        except InvalidInput as error:
-            return await self._form(context, form, edited=edited, errors=by_field(error), status=400)
-        except VersionConflict:
-            if edited:
-                problem = "Somebody has changed the monitor since this form was opened. Open it again to change that."
-                return await self._form(context, form, edited=edited, problem=problem, status=409)
-            errors = {"id": "has a monitor already: edit that one"}
-            return await self._form(context, form, edited=edited, errors=errors, status=409)
+    async def stored(self, namespace: str, name: str) -> dict[str, str]:
+        return _form_of(await self._view(namespace, name))
+
+    def sent(self, form: Fields) -> dict[str, str]:
+        return {name: form.get(name) for name in _FIELDS}
+
+    async def put(self, context: RequestContext, fields: dict[str, str], expected: Body) -> Response:
+        """Shows the ping URL of one that is new, or leads to the monitor's page."""
+        stored = None if expected else await self._view(fields["namespace"], fields["id"])
+        body = _body(fields, stored) | {"expectedVersion": whole_number(fields["version"])} | expected
+        view = await self._requests.put(_reader.read(msgspec.json.encode(body)), context.now_us, context.actor)
         if view.token is not None:
             return self._monitor_pages.url_shown(context, view, "Monitor created")
         return RedirectResponse(monitor_path(view), 303)
 
-    async def _form(
-        self,
-        context: RequestContext,
-        form: dict[str, str],
-        *,
-        edited: bool,
-        errors: dict[str, str] | None = None,
-        problem: str = "",
-        status: int = 200,
-    ) -> Response:
-        namespaces = await self.visible_namespaces(context, Role.WRITE)
-        errors = errors or {}
-        return self._pages.page(
-            "monitors/form.html",
-            context,
-            status,
-            title="Edit monitor" if edited else "New monitor",
-            form=form | {"namespace": form["namespace"] or preferred(namespaces)},
-            edited=edited,
-            namespaces=namespaces,
-            zones=zone_names(),
-            errors=errors,
-            problem=problem,
-            labels=_LABELS,
-            first_invalid=next((each for each in _LABELS if each in errors), ""),
-        )
+    def errors(self, error: InvalidInput) -> dict[str, str]:
+        return by_field(error)
+
+    def values(self, fields: Mapping[str, str]) -> dict[str, Any]:
+        return {"zones": zone_names()}
 
 
 def _form_of(view: MonitorView) -> dict[str, str]:
