@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.support.checked_window import Transition
+from tests.support.transitions import TimerState as S
+from tests.support.transitions import WindowEvent as E
 from tests.support.window_bench import OTHER, UUID, Bench, completed
 from tests.unit.test_schedules import SECOND, ScheduleBench
 from tocsin.timers.engine.rows import FinalAttempt, NextAttempt, Row
-from tocsin.timers.engine.transitions import TimerState as S
-from tocsin.timers.engine.transitions import WindowEvent as E
 
 
 class Early:

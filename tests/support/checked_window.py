@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
+from tests.support.transitions import TRANSITIONS, TimerState, WindowEvent
 from tocsin.model.errors import TocsinError
 from tocsin.ports.store import FireKey
 from tocsin.timers.engine import shard
@@ -23,7 +24,6 @@ from tocsin.timers.engine.rows import (
     Row,
     WriteOp,
 )
-from tocsin.timers.engine.transitions import TRANSITIONS, TimerState, WindowEvent
 from tocsin.timers.engine.window import Window
 
 Transition = tuple[TimerState, WindowEvent, TimerState]

@@ -1,7 +1,7 @@
 """What may become of a timer in a window: its states, the events, and the states that may follow.
 
 The simulation and the property tests check each event of every window against `TRANSITIONS`, and a test shows that all of it
-occurs (`tests/support/checked_window.py`). The server does not use it.
+occurs (`tests/support/checked_window.py`).
 """
 
 from __future__ import annotations
