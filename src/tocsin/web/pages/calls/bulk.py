@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
-from tocsin.model.access import Role
+from tocsin.model.access import EVERY, Role
 from tocsin.model.errors import (
     FieldError,
     InvalidInput,
@@ -26,7 +25,7 @@ from tocsin.web.http.jobs import JobRequests
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.pages.bulk import Action, Target, ask_or_change, selected
 from tocsin.web.pages.calls.listing import CallFilters, CallList
-from tocsin.web.pages.calls.presentation import key_of, path, waits
+from tocsin.web.pages.calls.presentation import path, waits
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.jobs import job_path
 from tocsin.web.pages.site import CallPart, Site, route
@@ -71,24 +70,13 @@ class CallBulk(CallPart):
     @route("POST", _DELETE.path)
     async def delete_many(self, context: RequestContext) -> Response:
         """Deletes those of the selected calls that wait."""
-
-        async def delete(key: str) -> None:
-            tenant, _, call_id = key.partition("/")
-            await context.calls.delete(tenant, call_id, context.correlation_id)
-            context.changed("calls/delete", tenant, call_id)
-
-        return await self._change(context, _DELETE, waits, delete)
+        return await self._change(context, _DELETE, waits, context.calls.delete)
 
     @route("POST", _RETRY.path)
     async def retry_many(self, context: RequestContext) -> Response:
         """Retries those of the selected calls that have failed."""
-
-        async def retry(key: str) -> None:
-            tenant, _, call_id = key.partition("/")
-            await context.calls.retry(tenant, call_id, context.correlation_id)
-            context.changed("calls/retry", tenant, call_id)
-
-        return await self._change(context, _RETRY, lambda call: call.status == CallStatus.FAILED, retry)
+        failed = CallStatus.FAILED
+        return await self._change(context, _RETRY, lambda call: call.status == failed, context.calls.retry)
 
     @route("POST", "/calls/delete/matching")
     async def delete_matching(self, context: RequestContext) -> Response:
@@ -124,24 +112,26 @@ class CallBulk(CallPart):
         context: RequestContext,
         action: Action,
         applies: Callable[[CallRecord], bool],
-        change: Callable[[str], Awaitable[object]],
+        change: Callable[[str, str, str], Awaitable[object]],
     ) -> Response:
         """Raises InvalidInput, and Forbidden for a tenant whose calls the principal may not change."""
-        keys = selected(context, action, self._limits.selected_max)
-        by_tenant: dict[str, list[str]] = {}
-        for key in keys:
+
+        async def change_one(key: str) -> None:
             tenant, _, call_id = key.partition("/")
-            by_tenant.setdefault(tenant, []).append(call_id)
-        for tenant in by_tenant:
+            await change(tenant, call_id, context.correlation_id)
+            context.changed(f"calls/{action.verb.lower()}", tenant, call_id)
+
+        keys = selected(context, action, self._limits.selected_max)
+        for tenant in {key.partition("/")[0] for key in keys}:
             context.permit_tenant(Role.WRITE, tenant)
-        read = [context.calls.get_many(tenant, ids) for tenant, ids in by_tenant.items()]
-        calls = {key_of(call): call for some in await asyncio.gather(*read) for call in some.values()}
+        rows = await self._lists.get_many(context, EVERY, keys)
         targets = [
-            Target(key, call.name, path(call.tenant_id, call.service_call_id), call.request_spec.url)
+            Target(key, row.call.name, path(row.call.tenant_id, row.call.service_call_id), row.call.request_spec.url)
             for key in keys
-            if (call := calls.get(key)) and applies(call)
+            if (row := rows.get(key)) and applies(row.call)
         ]
-        return await ask_or_change(self._pages, context, action, targets, len(keys) - len(targets), change, _reason)
+        other = len(keys) - len(targets)
+        return await ask_or_change(self._pages, context, action, targets, other, change_one, _reason)
 
 
 def _reason(error: TocsinError) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -269,43 +269,45 @@ class CallActions(CallPart):
     @route("POST", "/calls/tag")
     async def tag(self, context: RequestContext) -> Response:
         """Adds a tag."""
-        tenant, service_call_id = self._writable(context)
-        try:
-            await context.calls.tag(tenant, service_call_id, context.form.get("tag"), context.correlation_id)
-        except InvalidInput as error:
-            return await self._refused(context, tenant, service_call_id, error)
-        context.changed("calls/tag", tenant, service_call_id)
-        return _to(tenant, service_call_id, "tagged")
+        tag = context.form.get("tag")
+        return await self._act(
+            context, lambda tenant, id: context.calls.tag(tenant, id, tag, context.correlation_id), "tagged"
+        )
 
     @route("POST", "/calls/untag")
     async def untag(self, context: RequestContext) -> Response:
         """Removes a tag."""
-        tenant, service_call_id = self._writable(context)
-        await context.calls.untag(tenant, service_call_id, context.form.exact("tag"), context.correlation_id)
-        context.changed("calls/untag", tenant, service_call_id)
-        return _to(tenant, service_call_id, "untagged")
+        tag = context.form.exact("tag")
+        return await self._act(
+            context, lambda tenant, id: context.calls.untag(tenant, id, tag, context.correlation_id), "untagged"
+        )
 
     @route("POST", "/calls/delete")
     async def delete(self, context: RequestContext) -> Response:
         """Deletes a call that has not started."""
-        tenant, service_call_id = self._writable(context)
-        try:
-            await context.calls.delete(tenant, service_call_id, context.correlation_id)
-        except ServiceCallNotScheduled as error:
-            return await self._refused(context, tenant, service_call_id, error)
-        context.changed("calls/delete", tenant, service_call_id)
-        return RedirectResponse(list_path(tenant, notice="deleted"), 303)
+        return await self._act(context, lambda tenant, id: context.calls.delete(tenant, id, context.correlation_id))
 
     @route("POST", "/calls/retry")
     async def retry(self, context: RequestContext) -> Response:
         """Makes another attempt of a failed call."""
-        tenant, service_call_id = self._writable(context)
+        return await self._act(
+            context, lambda tenant, id: context.calls.retry(tenant, id, context.correlation_id), "retried"
+        )
+
+    async def _act(
+        self, context: RequestContext, action: Callable[[str, str], Awaitable[object]], notice: str = ""
+    ) -> Response:
+        """Does something to the call that the form names, and leads to its page with a notice; without one it is gone."""
+        tenant, service_call_id = context.form.get("tenant").lower(), context.form.get("id").lower()
+        context.permit_tenant(Role.WRITE, tenant)
         try:
-            await context.calls.retry(tenant, service_call_id, context.correlation_id)
-        except ServiceCallNotFailed as error:
+            await action(tenant, service_call_id)
+        except (InvalidInput, ServiceCallNotScheduled, ServiceCallNotFailed) as error:
             return await self._refused(context, tenant, service_call_id, error)
-        context.changed("calls/retry", tenant, service_call_id)
-        return _to(tenant, service_call_id, "retried")
+        # The page's path is that of the API's operation.
+        context.changed(context.path.removeprefix("/"), tenant, service_call_id)
+        there = f"{path(tenant, service_call_id)}?notice={notice}" if notice else list_path(tenant, notice="deleted")
+        return RedirectResponse(there, 303)
 
     async def _refused(
         self,
@@ -322,12 +324,3 @@ class CallActions(CallPart):
             problem=sentence(error),
             tag=context.form.get("tag"),
         )
-
-    def _writable(self, context: RequestContext) -> tuple[str, str]:
-        tenant, service_call_id = context.form.get("tenant").lower(), context.form.get("id").lower()
-        context.permit_tenant(Role.WRITE, tenant)
-        return tenant, service_call_id
-
-
-def _to(tenant: str, service_call_id: str, notice: str) -> Response:
-    return RedirectResponse(f"{path(tenant, service_call_id)}?notice={notice}", 303)
