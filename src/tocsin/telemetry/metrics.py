@@ -18,7 +18,7 @@ from tocsin.build_info import commit
 from tocsin.ports.event import DURATION_SECONDS, NAMESPACES_MAX, Counter, Histogram, declared
 from tocsin.ports.observer import Event, PartitionSizeMeasured, ShardLost, ShardReleased, ShardSizeEstimated
 from tocsin.service_calls.events import AgentEvent
-from tocsin.telemetry.tally import Buckets, Tally
+from tocsin.telemetry.tally import Buckets, ScrapedCollector, Tally
 
 #: Counters of no event.
 COUNTERS = (
@@ -192,7 +192,7 @@ _CREATES = ("createTimer", "createTimers", "createSchedule")
 _SERVER_ERRORS = 500
 
 
-class RequestMetrics(Collector):
+class RequestMetrics(ScrapedCollector):
     """Plain numbers, like `Tally`, but for a histogram with a label: a create adds to both in one call."""
 
     def __init__(self) -> None:
@@ -223,12 +223,8 @@ class RequestMetrics(Collector):
         yield counter
         yield histogram
 
-    def describe(self) -> Iterable[Metric]:
-        """Nothing, as `Tally` does."""
-        return []
 
-
-class FlowMetrics(Collector):
+class FlowMetrics(ScrapedCollector):
     """The rules of flows for which most waits; `busiest` returns so many (namespace, match, in flight, waiting)
     at each scrape."""
 
@@ -246,12 +242,8 @@ class FlowMetrics(Collector):
         yield waiting
         yield in_flight
 
-    def describe(self) -> Iterable[Metric]:
-        """Nothing, as `Tally` does."""
-        return []
 
-
-class BreakerMetrics(Collector):
+class BreakerMetrics(ScrapedCollector):
     """The destinations whose breakers have been open for longest; `longest_open` returns so many (name, microseconds) at each
     scrape."""
 
@@ -265,10 +257,6 @@ class BreakerMetrics(Collector):
             for destination, open_us in self._longest_open(BREAKERS_MAX):
                 family.add_metric([destination], open_us / 1e6)
             yield family
-
-    def describe(self) -> Iterable[Metric]:
-        """Nothing, as `Tally` does."""
-        return []
 
 
 class DiskMetrics(Collector):

@@ -51,7 +51,15 @@ class Buckets:
         return buckets
 
 
-class Tally(Collector):
+class ScrapedCollector(Collector):
+    """Collects at scrapes only."""
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: registration must not read the gauges before the objects that they measure exist."""
+        return []
+
+
+class Tally(ScrapedCollector):
     """Counts events for Prometheus, as they declare it.
 
     `counters` are those of no event, increased by `count`. Each scrape calls `read_gauges` for the values of `gauges`, whose
@@ -169,10 +177,6 @@ class Tally(Collector):
         values_now = self._read_gauges()
         for name, text in self._gauge_table.items():
             yield GaugeMetricFamily(name, text, value=values_now[name])
-
-    def describe(self) -> Iterable[Metric]:
-        """Nothing: registration must not read the gauges before the objects that they measure exist."""
-        return []
 
 
 def _one(event: AnyEvent) -> int:
