@@ -1,8 +1,7 @@
 """The window of one shard under one claim: a pure state machine. It is given what happened and returns what to do, without
 I/O and without a clock.
 
-`tests/support/transitions.py` is the table of a timer's states and of what may follow from which event. The way of most
-timers:
+`tests/support/transitions.py` is the table of a timer's states and what may follow from which event. The way of most timers:
 
     ABSENT ─load, commit─► WAITING ─dispatch─► IN_FLIGHT ─final attempt─► FINISHED ─commit─► ABSENT
                               ▲                    │
