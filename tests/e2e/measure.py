@@ -68,6 +68,8 @@ _SHOWN = "Number(document.getElementById('shown').textContent.match(/[\\d\u202f]
 _LONG_TASKS = """
 window.long = []; new PerformanceObserver((list) => { for (const e of list.getEntries()) long.push(e.duration); })
   .observe({ type: "longtask", buffered: true });
+window.shifted = 0; new PerformanceObserver((list) => { for (const e of list.getEntries()) shifted += e.value; })
+  .observe({ type: "layout-shift", buffered: true });
 window.frames = []; let last = performance.now();
 const tick = (now) => { frames.push(now - last); last = now; requestAnimationFrame(tick); }; requestAnimationFrame(tick);
 """
@@ -207,12 +209,13 @@ async def burst(client: httpx.AsyncClient, url: str, shown: Window) -> None:
         await shown.page.evaluate(_LONG_TASKS)
         await asyncio.sleep(BURST_S / 2 + (8 if path != "/" else -2))
         found: dict[str, Any] = await shown.page.evaluate(
-            "({long, worst: Math.max(...frames), frames: frames.length, text: document.body.innerText.slice(0, 600)})"
+            "({long, shifted, worst: Math.max(...frames), slow: frames.filter(f => f > 50).length, frames: frames.length})"
         )
         changed = await shown.page.locator("tr .state[data-tone='done']").count()
         print(
             f"{path}: {len(found['long'])} long tasks {[round(each) for each in found['long']]} ms, "
-            f"longest frame {found['worst']:.0f} ms of {found['frames']}, {changed} rows turned completed"
+            f"longest frame {found['worst']:.0f} ms, {found['slow']} of {found['frames']} over 50 ms, "
+            f"layout shift {found['shifted']:.3f}, {changed} rows turned completed"
         )
 
 

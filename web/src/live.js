@@ -1,24 +1,19 @@
 // Live updates of a page: the server sends an event when something has changed, and the page asks for what it shows and changes into
-// that in place. Nothing moves: the focus, open menus and the selection stay, and new rows wait behind a button.
+// that in place. Nothing moves: the focus, open menus, the selection and rows that have left the tab stay, until a button that counts
+// them and the new rows loads the list again.
 import { morph } from "./morph.js";
 import { asOf, showOutage } from "./outage.js";
-import { peekIsOpen } from "./peek.js";
-import { drop, markEnd, partsInView, results, rows, start } from "./rows.js";
+import { markEnd, partsInView, results, rows, start } from "./rows.js";
 import { clock, nowMs, put, serverShows } from "./times.js";
-import { ask, dialogIsOpen, load, number } from "./toast.js";
+import { ask, load, number } from "./toast.js";
 
 const TICK_MS = 1000;
 const FRESH_EVERY_MS = 2000;
 const LOST_AFTER_MS = 3000;
-const LEAVE_MS = 1500;
-const COLLAPSE_MS = 150;
-// More rows at a time do not collapse but go, so many for each frame.
-const COLLAPSE_ROWS_MAX = 8;
 const ENDED_SHOWN_MS = 5000;
 // Rows change for so long in each frame.
 const SLICE_MS = 8;
 const nextFrame = () => new Promise(requestAnimationFrame);
-const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 // What is due changes without an event: an attempt begins, a slot becomes free, a result is stored a moment after it came, and
 // another node may own the shard.
 const UNSETTLED = ".state:is([data-tone='firing'], [data-tone='due'], [data-tone='waiting'])";
@@ -171,7 +166,7 @@ async function refreshRows(list) {
     if (next.cells.length) morph(row, next);
     // The row whose id was searched for is shown on every tab.
     if (!("left" in next.parentElement.dataset) || row.parentElement.matches(".exact")) delete row.dataset.left;
-    else row.dataset.left ??= Date.now();
+    else row.dataset.left = "";
     document.dispatchEvent(new CustomEvent("tocsin:row", { detail: row }));
   }
   for (const each of places) { each.dataset.news = now; markEnd(each); }
@@ -202,30 +197,9 @@ async function findFresh(list) {
 function showNews() {
   const fresh = document.getElementById("fresh");
   if (!fresh) return;
-  const left = results().querySelectorAll("tr[data-left]").length;
+  const left = [...rows.values()].filter((row) => "left" in row.dataset).length;
   const words = [freshWords, left ? `${number(left)} ${results().dataset.leftWord}` : ""].filter(Boolean).join(", ");
   put(fresh, words);
-}
-
-// Whether somebody is at work in the list: then rows that no longer belong on the tab stay where they are.
-const inUse = () => results().querySelector(".list:hover") || results().contains(document.activeElement) || document.querySelector("#picked[data-some]") || peekIsOpen() || dialogIsOpen();
-
-async function leave() {
-  const list = results();
-  const gone = partsInView().flatMap((each) => [...each.rows]).filter((row) => Date.now() - row.dataset.left > LEAVE_MS);
-  if (!gone.length || inUse()) return;
-  const still = STILL.matches || gone.length > COLLAPSE_ROWS_MAX;
-  await Promise.all(gone.map((row) => still || row.animate([{ maxHeight: `${row.offsetHeight}px`, overflow: "hidden" }, { maxHeight: "0", minHeight: "0", opacity: 0, overflow: "hidden" }], COLLAPSE_MS).finished));
-  for (const [number, row] of gone.entries()) {
-    if (number % COLLAPSE_ROWS_MAX === COLLAPSE_ROWS_MAX - 1) {
-      await nextFrame();
-      if (list === results() && inUse()) break;
-    }
-    // The new list may have the same row.
-    if (list !== results()) return;
-    if (row.isConnected) drop(row);
-  }
-  showNews();
 }
 
 export function startLive() {
@@ -234,7 +208,6 @@ export function startLive() {
   setInterval(() => {
     ticks += 1;
     refresh();
-    if (results() && !document.hidden) leave();
   }, TICK_MS);
   document.addEventListener("tocsin:rows", refresh);
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));

@@ -59,9 +59,9 @@ function watch() {
   for (const end of document.querySelectorAll("#first, #follow")) ahead.observe(end);
 }
 
-// The rows of the next group may begin with the next part. A selector that looks ahead would cost each change of a row all rows.
+// The next part may begin with the first row that is not due. A selector that looks ahead would cost each change of a row all rows.
 export function markEnd(part) {
-  part.toggleAttribute("data-ends-due", !part.rows[part.rows.length - 1]?.matches("[data-tab~='next']"));
+  part.toggleAttribute("data-ends-due", Boolean(part.rows[part.rows.length - 1]?.matches("[data-tab~='due']")));
 }
 
 function adopt(part) {
@@ -74,15 +74,6 @@ function adopt(part) {
   part.dataset.news = "incomplete" in list ? "none" : list.news ?? "";
   markEnd(part);
   near.observe(part);
-}
-
-// Takes a row out of the list.
-export function drop(row) {
-  const part = row.parentElement;
-  rows.delete(row.dataset.key);
-  row.remove();
-  markEnd(part);
-  showCount();
 }
 
 function showCount() {
