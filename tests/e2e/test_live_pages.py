@@ -20,7 +20,7 @@ ROWS = 30
 #: Sums the layout shifts from now on, and notes what moved and whether a part of the page was drawn again.
 _WATCH = """() => {
   window.moved = { by: 0, what: [], changed: false };
-  document.addEventListener("tocsin:changed", () => { moved.changed = true; });
+  document.body.addEventListener("tocsin:changed", () => { moved.changed = true; });
   const words = ({ node }) => node?.outerHTML?.slice(0, 120) ?? node?.textContent ?? "";
   new PerformanceObserver((list) => {
     for (const each of list.getEntries()) { moved.by += each.value; moved.what.push(...each.sources.map(words)); }
@@ -64,13 +64,12 @@ async def test_nothing_moves_on_a_live_page(
     browser: Browser, server: ServerProcess, api: Api, tenant: Tenant, inbox: tuple[Inbox, str], look: str
 ) -> None:
     calls = await stocked(api, tenant)
-    # Which rows have changed; the other pages have none.
+    # Which rows have changed. Nodes changes by itself. Not Now, which says so where a busy machine fires late.
     changed = {
         "/timers": "tr:has-text('completed')",
         "/schedules": "tr:has-text('paused')",
         tenant.list: "tr[data-left]",
         "/monitors": "tr:has-text('on time')",
-        "/": "",
         "/nodes": "",
     }
     async with AsyncExitStack() as stack:
