@@ -1,10 +1,11 @@
 """The replay drill: `python -m tests.drills.replay`, or `make drill-replay`.
 
-Three nodes share a PostgreSQL database. A receiver is broken until all timers of one namespace have failed there; then it is
-repaired, and a job replays them at a rate, while the node that works on the job is killed. Beside it, timers of another
-namespace fall due at a steady rate. In the end each failed timer was replayed exactly once, or the job reports why not; the
-healthy timers were on time, but for those of the killed node's shards, which may wait for another node to claim them. If one
-of these is violated, the exit status is 1.
+Three nodes share a PostgreSQL database. A receiver is broken until all timers of one namespace have failed there; then it
+is repaired, and a job replays them at a rate, while the node that works on the job is killed. Beside it, timers of another
+namespace fall due at a steady rate, also before the job, and after it while plain timers fall due at the job's rate. In the
+end each failed timer was replayed exactly once, or the job reports why not; the healthy timers were all called, and on
+time, but for those of the killed node's shards, which may wait for another node to claim them. If one of these is violated,
+the exit status is 1. A table shows for each second how late healthy timers were, and which process was busy.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import argparse
 import asyncio
 import itertools
 import json
+import os
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from typing import Any
 from bench.wire import Answerer
 
 from tests.drills.postgresql import on_a_new_server
+from tests.drills.seconds import Load
 from tests.support.cluster import AnyNode, balanced, ended, node, now_us, shared_by, until, view
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
@@ -30,11 +33,16 @@ from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.instants import format_instant, parse_instant
 
 NAMES = ("one", "two", "three")
-BROKEN, HEALTHY = "broken", "healthy"
+BROKEN, HEALTHY, PLAIN = "broken", "healthy", "plain"
 SHARDS = 24
 _BATCH_TIMERS = 500
 #: Healthy timers due a second, and for how long without the job, to compare with.
 _HEALTHY_RATE, _BEFORE_S = 40, 30
+#: How long before they are due healthy timers are created: longer than a create waits for the shards of a killed node.
+_AHEAD_S = 15
+#: After the job, timers are created and fall due at its rate for so long, to compare with: by so many clients, in requests of
+#: about as many timers as the job's slices have, so long before they are due.
+_PLAIN_S, _PLAIN_CLIENTS, _PLAIN_TIMERS, _PLAIN_AHEAD_US = 20, 4, 20, 2_000_000
 #: The job has replayed this share of the failures when its node is killed.
 _KILLED_AT = 0.3
 #: What is too late, but for timers of the killed node: beside the p99 before, at least so much.
@@ -48,33 +56,37 @@ _BALANCE_S = 600.0
 
 @dataclass
 class Calls:
-    """What the receiver got: how many calls it answered 500, how many of each timer since its repair, and of each healthy
-    timer its instant and when it arrived."""
+    """What the receiver got: how many calls it answered 500, how many of each timer since its repair, how many of them and of
+    plain timers in each second, and of each healthy timer its instant and when it arrived."""
 
     failed: int = 0
     is_repaired: bool = False
     repaired: Counter[str] = field(default_factory=Counter)
     healthy: dict[str, tuple[int, int]] = field(default_factory=dict)
+    repaired_at: Counter[int] = field(default_factory=Counter)
 
     def seen(self, body: bytes) -> bytes | None:
         """Takes a call; returns the answer."""
         arrived, call = now_us(), json.loads(body)
         if call["namespace"] == HEALTHY:
             self.healthy.setdefault(call["timerId"], (parse_instant(call["executeAt"]), arrived))
+        elif call["namespace"] == PLAIN:
+            self.repaired_at[arrived // 1_000_000] += 1
         elif self.is_repaired:
             self.repaired[call["timerId"]] += 1
+            self.repaired_at[arrived // 1_000_000] += 1
         else:
             self.failed += 1
             return b"HTTP/1.1 500 Broken\r\ncontent-length: 0\r\n\r\n"
         return None
 
-    def lags_ms(self, first: int, last: int, shards: frozenset[int], *, of_shards: bool) -> list[float]:
-        """The lags of healthy timers that were due in between, sorted: of those in these shards, or of the others."""
-        return sorted(
-            (arrived - due) / 1e3
+    def lags_ms(self, created: dict[str, int], first: int, last: int) -> list[tuple[int, float, int]]:
+        """Of the healthy timers that were created before they were due, in between: due instant, lag and shard."""
+        return [
+            (due, (arrived - due) / 1e3, shard(timer))
             for timer, (due, arrived) in self.healthy.items()
-            if first <= due < last and (shard(timer) in shards) is of_shards
-        )
+            if first <= due < last and created.get(timer, due) < due
+        ]
 
 
 def shard(timer: str) -> int:
@@ -82,9 +94,10 @@ def shard(timer: str) -> int:
     return shard_of(namespace_hash(HEALTHY), timer_uuid(HEALTHY, timer), SHARDS, SHARDS)
 
 
-def p99(lags: list[float]) -> float:
-    """The 99th percentile of sorted lags; 0 of none."""
-    return lags[len(lags) * 99 // 100] if lags else 0.0
+def p99(lags: Iterable[float]) -> float:
+    """The 99th percentile; 0 of none."""
+    ordered = sorted(lags)
+    return ordered[len(ordered) * 99 // 100] if ordered else 0.0
 
 
 @dataclass
@@ -97,6 +110,9 @@ class Drill:
     calls: Calls
     failures: int
     rate: int
+    load: Load
+    #: When each healthy timer had been created.
+    created: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.api = self.caller()
@@ -124,21 +140,24 @@ class Drill:
         """What is wrong."""
         await self.fail()
         begun = now_us()
-        healthy = asyncio.create_task(self.create_healthy())
+        beside = [asyncio.create_task(each) for each in (self.create_healthy(), self.load.watch())]
         try:
             await asyncio.sleep(_BEFORE_S)
             job, killed_at, shards = await self.replay_and_kill()
+            done = now_us()
+            plain_at = await self.create_plain()
+            ended = now_us()
         finally:
-            healthy.cancel()
-        done = now_us()
-        await asyncio.gather(healthy, return_exceptions=True)
+            for each in beside:
+                each.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
         await until(self.nothing_is_pending, _BALANCE_S)
         wrong = await self.balance(job)
-        return wrong + self.punctuality(begun + 5_000_000, killed_at, done, shards)
+        return wrong + self.punctuality((begun + 5_000_000, killed_at, done, plain_at, ended), shards)
 
     async def fail(self) -> None:
         """Creates the timers, and waits until all have failed."""
-        for name in (BROKEN, HEALTHY):
+        for name in (BROKEN, HEALTHY, PLAIN):
             await self.api("namespaces/create", name=name, numShards=SHARDS)
         for first in range(0, self.failures, _BATCH_TIMERS):
             ids = (f"f{number}" for number in range(first, min(first + _BATCH_TIMERS, self.failures)))
@@ -157,18 +176,38 @@ class Drill:
     async def nothing_is_pending(self) -> bool:
         """Whether no timer waits any more."""
         pending = {"status": "pending", "limit": 1}
-        listed = [await self.api("timers/list", namespace=each, **pending) for each in (BROKEN, HEALTHY)]
+        listed = [await self.api("timers/list", namespace=each, **pending) for each in (BROKEN, HEALTHY, PLAIN)]
         return not any(each["timers"] for each in listed)
 
     async def create_healthy(self) -> None:
-        """Goes on creating timers that are due a few seconds later, one after the other, until it is canceled."""
+        """Goes on creating timers that are due later, one after the other, until it is canceled."""
         create, call = self.caller(), {"namespace": HEALTHY, "callbackUrl": self.url}
         begun = now_us() + 3_000_000
         for first in itertools.count(step=_HEALTHY_RATE):
             due = {each: begun + each * 1_000_000 // _HEALTHY_RATE for each in range(first, first + _HEALTHY_RATE)}
             timers = [{**call, "id": f"h{each}", "executeAt": format_instant(at)} for each, at in due.items()]
-            await create("timers/batch/create", timers=timers)
-            await asyncio.sleep(max(due[first] - 2_000_000 - now_us(), 0) / 1e6)
+            answer = await create("timers/batch/create", timers=timers)
+            now = now_us()
+            taken = [each for each, result in zip(due, answer["results"], strict=True) if "error" not in result]
+            self.created |= {f"h{each}": now for each in taken}
+            await asyncio.sleep(max(due[first] - _AHEAD_S * 1_000_000 - now, 0) / 1e6)
+
+    async def create_plain(self) -> int:
+        """Creates timers that are due at the job's rate, and returns when they have been: since when they were."""
+        begun = now_us() + _PLAIN_AHEAD_US + 1_000_000
+        numbers = iter(range(0, self.rate * _PLAIN_S, _PLAIN_TIMERS))
+
+        async def create() -> None:
+            api, call = self.caller(), {"namespace": PLAIN, "callbackUrl": self.url}
+            for first in numbers:
+                due = {each: begun + each * 1_000_000 // self.rate for each in range(first, first + _PLAIN_TIMERS)}
+                await asyncio.sleep(max(due[first] - _PLAIN_AHEAD_US - now_us(), 0) / 1e6)
+                timers = [{**call, "id": f"p{each}", "executeAt": format_instant(at)} for each, at in due.items()]
+                await api("timers/batch/create", timers=timers)
+
+        await asyncio.gather(*(create() for _ in range(_PLAIN_CLIENTS)))
+        await asyncio.sleep(max(begun + _PLAIN_S * 1_000_000 - now_us(), 0) / 1e6)
+        return begun
 
     async def replay_and_kill(self) -> tuple[dict[str, Any], int, frozenset[int]]:
         """Replays the failures; kills the node that works on the job. Returns the job when it has ended, when the node was
@@ -222,20 +261,40 @@ class Drill:
             found[each] = sum(run.get("replay", False) for run in history["runs"])
         return found
 
-    def punctuality(self, begun: int, killed_at: int, done: int, shards: frozenset[int]) -> list[str]:
-        """Prints how late healthy timers were; what is too late."""
-        before = self.calls.lags_ms(begun, begun + (_BEFORE_S - 5) * 1_000_000, shards, of_shards=False)
-        beside = self.calls.lags_ms(begun + _BEFORE_S * 1_000_000, done, shards, of_shards=False)
-        lost = self.calls.lags_ms(begun + _BEFORE_S * 1_000_000, done, shards, of_shards=True)
-        worst = lost[-1] if lost else 0.0
+    def punctuality(self, instants: tuple[int, int, int, int, int], shards: frozenset[int]) -> list[str]:
+        """Prints how late healthy timers were; what is too late. The instants are the beginning, the kill, the end of
+        the job, and the beginning and end of the plain timers."""
+        begun, killed_at, done, plain_at, ended = instants
+        lags = self.calls.lags_ms(self.created, begun, ended)
+        job_at = begun + (_BEFORE_S - 5) * 1_000_000
+        before = [lag for due, lag, _ in lags if due < job_at]
+        beside = [lag for due, lag, of in lags if job_at <= due < done and of not in shards]
+        lost = [lag for due, lag, of in lags if job_at <= due < done and of in shards]
+        plain = [lag for due, lag, _ in lags if due >= plain_at]
+        worst = max(lost, default=0.0)
+        # The first ones are created while they are due.
+        leads = [
+            due - self.created[each]
+            for each, (due, _) in self.calls.healthy.items()
+            if each in self.created and due >= job_at
+        ]
+        others = ((due // 1_000_000, lag, of) for due, lag, of in lags if of not in shards)
         print(
+            self.load.table(
+                begun // 1_000_000, ended // 1_000_000, killed_at // 1_000_000, self.calls.repaired_at, others
+            ),
             f"healthy timers: p99 {p99(before):.1f} ms late before the job ({len(before)}), {p99(beside):.1f} beside it "
-            f"({len(beside)}); of the killed node's shards at most {worst / 1e3:.1f} s ({len(lost)})",
+            f"({len(beside)}), {p99(plain):.1f} beside as many plain timers ({len(plain)}); "
+            f"of the killed node's shards at most {worst / 1e3:.1f} s ({len(lost)})",
+            f"they were created at least {min(leads) / 1e6:.1f} s before they were due",
+            sep="\n",
             flush=True,
         )
         wrong = [] if killed_at else ["the job ended before its node was killed"]
         allowed = max(p99(before) * _LAG_RATIO, _LAG_LEAST_MS)
         wrong += [f"healthy timers were {p99(beside):.1f} ms late at p99"] if p99(beside) > allowed else []
+        uncalled = [each for each in self.created if each not in self.calls.healthy]
+        wrong += [f"healthy timers were not called: {uncalled[:10]}"] if uncalled else []
         return wrong + (
             [f"timers of the killed node were {worst / 1e3:.1f} s late"] if worst > _CLAIMED_S * 1e3 else []
         )
@@ -257,7 +316,12 @@ async def run(database: PostgresServer, folder: Path, failures: int, rate: int) 
             await shared_by(servers, set(NAMES))
             async with balanced(servers, gone):
                 port = receiver.sockets[0].getsockname()[1]
-                drill = Drill(servers, gone, f"http://127.0.0.1:{port}/hook", calls, failures, rate)
+                processes = dict(
+                    zip((*NAMES, "store"), (*(each.process for each in servers), database.process), strict=True)
+                )
+                pids = {name: each.pid for name, each in processes.items() if each is not None}
+                load = Load({"drill": os.getpid(), **pids})
+                drill = Drill(servers, gone, f"http://127.0.0.1:{port}/hook", calls, failures, rate, load)
                 return await drill.run()
     finally:
         receiver.close()

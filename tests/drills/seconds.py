@@ -1,0 +1,68 @@
+"""What happened in each second of a drill: the load of the machine, and how late timers were."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from bench.processes import TICK_S, children, times
+
+from tests.support.cluster import now_us
+
+
+def cpu_s(pid: int) -> float:
+    """Processor seconds so far of a process, and of the running ones that it has started, unless it is this one; 0 if it has
+    ended."""
+    found = 0
+    with contextlib.suppress(OSError):
+        found = sum(times(pid)[:2])
+        for each in children(pid) if pid != os.getpid() else ():
+            with contextlib.suppress(OSError):
+                found += sum(times(each)[:2])
+    return found * TICK_S
+
+
+class Load:
+    """How much of a processor each process uses in each second (since 1970), in percent."""
+
+    def __init__(self, pids: Mapping[str, int]) -> None:
+        self._pids = pids
+        self.percent: dict[int, dict[str, int]] = {}
+
+    async def watch(self) -> None:
+        """Goes on until it is canceled."""
+        before = {name: cpu_s(pid) for name, pid in self._pids.items()}
+        while True:
+            await asyncio.sleep(1 - now_us() % 1_000_000 / 1e6)
+            now = {name: cpu_s(pid) for name, pid in self._pids.items()}
+            self.percent[now_us() // 1_000_000 - 1] = {
+                name: round(max(now[name] - before[name], 0) * 100) for name in now
+            }
+            before = now
+
+    def table(
+        self, first: int, last: int, zero: int, calls: Counter[int], lags: Iterable[tuple[int, float, int]]
+    ) -> str:
+        """A line for each second in between (since 1970), named by its distance from `zero`: other calls, the healthy timers
+        that were due then, p50 and maximum of their lags in ms, the load, and the shards of those that were later than 10 ms
+        and ten times the p50. The lags are the second in which a timer was due, ms and shard."""
+        due: dict[int, list[tuple[float, int]]] = {}
+        for second, lag, shard in lags:
+            due.setdefault(second, []).append((lag, shard))
+        lines = [
+            f"{'s':>4} {'calls':>6} {'due':>4} {'p50':>7} {'max':>8}  {' '.join(f'{each:>5}' for each in self._pids)}"
+        ]
+        for second in range(first, last):
+            found = sorted(due.get(second, [(0.0, -1)]))
+            middle = found[len(found) // 2][0]
+            late = sorted({shard for lag, shard in found if lag > max(10 * middle, 10)})
+            load = self.percent.get(second, {})
+            used = " ".join(f"{load.get(each, 0):>{max(len(each), 5)}}" for each in self._pids)
+            lines.append(
+                f"{second - zero:>4} {calls[second]:>6} {len(due.get(second, [])):>4} {middle:>7.1f} {found[-1][0]:>8.1f}  "
+                f"{used}  {' '.join(map(str, late))}".rstrip()
+            )
+        return "\n".join(lines)
