@@ -78,6 +78,11 @@ class NoCredential(NotSent):
 Outcome = Response | NoResponse | NotSent
 
 
+def is_plain_acceptance(outcome: Outcome) -> bool:
+    """Whether the outcome is a 2xx response without a body, which `judge` takes as done under every rule."""
+    return type(outcome) is Response and 200 <= outcome.status < 300 and not outcome.body and not outcome.truncated
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
     """The receiver accepted the callback."""

@@ -37,8 +37,8 @@ class Counter:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """A histogram to which an event adds its attribute `value`, unless that is None. One in microseconds (`…_us`) is added in
-    seconds. The bounds ascend."""
+    """A histogram to which an event adds its attribute `value`, unless that is None; or each value of a tuple. Those in
+    microseconds (`…_us`) are added in seconds. The bounds ascend. Events may share a histogram by its name."""
 
     name: str
     help: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from logging import DEBUG, ERROR, INFO, WARNING
+from typing import ClassVar
 
 from tocsin.ports.event import DURATION_SECONDS, LAG_SECONDS, AnyEvent, Counter, Gauge, Histogram, LineLimit
 
@@ -114,6 +115,25 @@ class SchedulesReplanned(Event, frozen=True):
     level = INFO
 
 
+_ATTEMPTS = Counter(
+    "tocsin_attempts",
+    "Attempts by outcome: done, rescheduled, retried, failed, superseded.",
+    ("namespace", "outcome"),
+)
+_LAG = Histogram(
+    "tocsin_lag_seconds",
+    "From an attempt's due time, or its acceptance if later, to the first byte of its request.",
+    LAG_SECONDS,
+    "lag_us",
+)
+_CALLBACK_DURATION = Histogram(
+    "tocsin_callback_duration_seconds",
+    "From the start of an attempt to the end of the response.",
+    DURATION_SECONDS,
+    "duration_us",
+)
+
+
 class AttemptFinished(Event, frozen=True):
     """An attempt to call a webhook ended. `outcome` is done, rescheduled, retried, failed, or superseded (the timer was
     changed meanwhile, so the result decides nothing). `lag_us` is the time from the attempt's instant, or from its acceptance
@@ -131,31 +151,39 @@ class AttemptFinished(Event, frozen=True):
     path: str = ""
     unlogged = ("path",)
     line_limit = LineLimit(10)
-    counter = Counter(
-        "tocsin_attempts",
-        "Attempts by outcome: done, rescheduled, retried, failed, superseded.",
-        ("namespace", "outcome"),
-    )
-    histograms = (
-        Histogram(
-            "tocsin_lag_seconds",
-            "From an attempt's due time, or its acceptance if later, to the first byte of its request.",
-            LAG_SECONDS,
-            "lag_us",
-        ),
-        Histogram(
-            "tocsin_callback_duration_seconds",
-            "From the start of an attempt to the end of the response.",
-            DURATION_SECONDS,
-            "duration_us",
-        ),
-    )
+    counter = _ATTEMPTS
+    histograms = (_LAG, _CALLBACK_DURATION)
 
     def severity(self) -> int:
         return WARNING if self.outcome == "failed" else DEBUG
 
     def sentence(self) -> str:
         return "timer failed" if self.outcome == "failed" else "attempt finished"
+
+
+class BatchAccepted(Event, frozen=True):
+    """The receiver of a batch accepted the callbacks of these timers: their attempts are done. It takes the place of an
+    `AttemptFinished` for each of them; `lags_us` are theirs, in the same order. `duration_us` is that of the request."""
+
+    namespace: str
+    webhook_id: str
+    timer_ids: tuple[str, ...]
+    lags_us: tuple[int, ...]
+    duration_us: int
+    destination: str
+    outcome: ClassVar[str] = "done"
+    counter = replace(_ATTEMPTS, by="attempts")
+    histograms = (replace(_LAG, value="lags_us"), replace(_CALLBACK_DURATION, value="durations_us"))
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts are done."""
+        return len(self.timer_ids)
+
+    @property
+    def durations_us(self) -> tuple[int, ...]:
+        """The duration of each attempt."""
+        return (self.duration_us,) * len(self.timer_ids)
 
 
 class AttemptNotSent(Event, frozen=True):

@@ -18,7 +18,7 @@ from tocsin.service_calls import events as agent_events
 from tocsin.service_calls.events import AgentEvent
 from tocsin.service_calls.messages import CallStatus, SubmitServiceCall
 from tocsin.statistics.limits import StatisticsLimits
-from tocsin.statistics.slots import LATE_US, Failures, Slot, add_failures, failing_place, total
+from tocsin.statistics.slots import LATE_US, Counts, Failures, Slot, add_failures, failing_place, total
 
 _ERROR_CHARS_MAX = 120
 #: A host name and port have fewer; a path may have more.
@@ -45,8 +45,8 @@ class Statistics:
         #: Complete minutes, the earliest first, those without any events as well.
         self.minutes: deque[Slot] = deque(maxlen=limits.minutes_in_memory)
         self.present = Slot(_begin(now_us, limits.part_us))
-        #: Gets each attempt that begins late, while anybody wants to know.
-        self.on_late: Callable[[events.AttemptFinished], None] | None = None
+        #: Gets lag and duration of each attempt that begins late, in microseconds, while anybody wants to know.
+        self.on_late: Callable[[int, int], None] | None = None
         self._parts: deque[Slot] = deque(maxlen=limits.minute_us // limits.part_us)
         self._minute = Slot(_begin(now_us, limits.minute_us))
         self._change_counters: dict[str, ChangeCounter] = {}
@@ -105,6 +105,12 @@ class Statistics:
         """Counts an event."""
         if isinstance(event, events.AttemptFinished):
             self._attempt(event)
+        elif isinstance(event, events.BatchAccepted):
+            counts = self.present.of(event.namespace)
+            counts.done += event.attempts
+            for lag_us in event.lags_us:
+                self._began(counts, lag_us, event.duration_us)
+            self._change_counter(event.namespace).changed += event.attempts
         elif isinstance(event, events.TimersCreated):
             self.present.of(event.namespace).created += event.timers
             self._change_counter(event.namespace).created += event.timers
@@ -142,15 +148,18 @@ class Statistics:
         else:
             counts.superseded += 1
         if event.lag_us is not None:
-            counts.lag.count(event.lag_us)
-            if event.lag_us > LATE_US:
-                counts.late += 1
-                if self.on_late is not None:
-                    self.on_late(event)
+            self._began(counts, event.lag_us, event.duration_us)
         if outcome in ("retried", "failed"):
             place = _place(event.namespace, event.destination, event.path)
             self._failed(self.present.failing, place, event.error or "", exhausted=outcome == "failed")
         self._change_counter(event.namespace).changed += 1
+
+    def _began(self, counts: Counts, lag_us: int, duration_us: int) -> None:
+        counts.lag.count(lag_us)
+        if lag_us > LATE_US:
+            counts.late += 1
+            if self.on_late is not None:
+                self.on_late(lag_us, duration_us)
 
     def _failed(self, into: dict[str, Failures], place: str, error: str, *, exhausted: bool) -> None:
         failures = Failures(1, exhausted, error[:_ERROR_CHARS_MAX], self.present.begins_us)

@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from tocsin.ports.clock import Clock
-from tocsin.ports.observer import AttemptFinished, DispatchPaused, DispatchResumed, Event
+from tocsin.ports.observer import DispatchPaused, DispatchResumed, Event
 from tocsin.statistics.limits import StatisticsLimits
 
 #: A node that starts or stops is not out.
@@ -149,12 +149,12 @@ class OutageTracker:
             self.unstored.append(outage)
             del self.unstored[: -self._limits.outages_max]
 
-    def count_late(self, event: AttemptFinished) -> None:
-        """Counts an attempt that began late, if an outage is the reason."""
-        outage, lag_us = self.aftermath, event.lag_us
-        if outage is None or outage.to_us is None or lag_us is None:
+    def count_late(self, lag_us: int, duration_us: int) -> None:
+        """Counts an attempt that has ended now and began late, if an outage is the reason."""
+        outage = self.aftermath
+        if outage is None or outage.to_us is None:
             return
-        began_us = self._clock.now_us() - event.duration_us
+        began_us = self._clock.now_us() - duration_us
         if began_us + _CLOCKS_DIFFER_US >= outage.to_us and began_us - lag_us < outage.to_us:
             outage.late += 1
             outage.late_max_us = max(outage.late_max_us, lag_us)

@@ -140,13 +140,15 @@ class Tally(ScrapedCollector):
         return namespace
 
     def _adding(self, histogram: Histogram) -> Effect:
-        buckets = Buckets(histogram.bounds)
-        self._histograms[histogram.name] = histogram, buckets
+        _, buckets = self._histograms.setdefault(histogram.name, (histogram, Buckets(histogram.bounds)))
         value_of, unit = _value_of(histogram.value)
 
         def add(event: AnyEvent) -> None:
             value = value_of(event)
-            if value is not None:
+            if isinstance(value, tuple):
+                for each in value:
+                    buckets.add(each / unit)
+            elif value is not None:
                 buckets.add(value / unit)
 
         return add

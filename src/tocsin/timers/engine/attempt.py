@@ -196,14 +196,36 @@ class Attempt:
             secrets=exchange.secrets,
         )
         counts = self._record(conclusion, context.clock.boottime_us())
-        self._observe(exchange, conclusion, word if counts else "superseded")
+        self._observe(exchange, conclusion.timer.last_error, word if counts else "superseded")
         if self._taken and isinstance(outcome, Response) and outcome.status in PAUSING:
             self._close_flow(outcome)
-        # Most rules have no order, and so no turns.
-        ordered = self._taken and (self._shard.order.lines or self._taken[0].rule.ordered)
-        if ordered and counts and not in_flight.handed_over_as:
+        if counts:
             self._pass_turn(kept=word == "retried")
         return conclusion.timer.last_error
+
+    def accepted(self, entry: LoggedAttempt, exchange: Exchange, now_us: int, boot_us: int) -> bool:
+        """Concludes that the receiver of a batch has accepted the callback, with that entry for the timer's log, and has it
+        written. The caller reports it, unless it decides nothing (False)."""
+        final = completed(self._in_flight, entry, self._dispatcher.context.limits, now_us)
+        counts = self._record(final, boot_us)
+        if counts:
+            self._pass_turn(kept=False)
+        else:
+            self._observe(exchange, None, "superseded")
+        return counts
+
+    def entry(self, status: int, duration_us: int, batch: str) -> LoggedAttempt:
+        """The entry of an accepted attempt of that batch for its timer's log."""
+        return LoggedAttempt(self._in_flight.fired_at, duration_us, status, batch=batch)
+
+    @property
+    def timer_id(self) -> str:
+        """The timer's id."""
+        return self._in_flight.row.timer.id
+
+    def lag_us(self, sent_at: int) -> int:
+        """How late its request was when its first byte was sent, in microseconds."""
+        return self._in_flight.row.waited_us(sent_at)
 
     def free_flow(self) -> None:
         """Frees what the attempt took of its flow."""
@@ -214,6 +236,10 @@ class Attempt:
         """The turn of an ordered key is free, unless another attempt follows. Where a client's write has overtaken the
         result, that is decided when the write is durable."""
         order, row = self._shard.order, self._in_flight.row
+        # Most rules have no order, and so no turns.
+        ordered = self._taken and (order.lines or self._taken[0].rule.ordered)
+        if not ordered or self._in_flight.handed_over_as:
+            return
         if not kept:
             order.end_turn(row.key[1])
         elif self._taken[0].rule.ordered:
@@ -244,7 +270,7 @@ class Attempt:
             shard.lane.schedule(shard, urgent=False)
         return counts
 
-    def _observe(self, exchange: Exchange, conclusion: Conclusion, word: str) -> None:
+    def _observe(self, exchange: Exchange, error: str | None, word: str) -> None:
         row, timer = self._in_flight.row, self._in_flight.row.timer
         self._dispatcher.context.observe(
             AttemptFinished(
@@ -253,7 +279,7 @@ class Attempt:
                 timer.id,
                 attempt=self._in_flight.number,
                 outcome=word,
-                error=conclusion.timer.last_error,
+                error=error,
                 lag_us=None if exchange.sent_at is None else row.waited_us(exchange.sent_at),
                 duration_us=exchange.duration_us,
                 destination=self._path.destination.name,
@@ -400,18 +426,17 @@ def conclude(
     accepted = isinstance(verdict, Done)
     error = None if isinstance(verdict, (Done, Reschedule)) else verdict.error[:ERROR_CHARS_MAX]
     entry = _entry(attempt, outcome, duration_us, error, batch, seals, secrets, accepted=accepted)
-    first = timer.first_attempt_at if timer.first_attempt_at is not None else attempt.fired_at
+    if isinstance(verdict, Done):
+        return completed(attempt, entry, limits, now_us), "done"
+    first = _first_attempt_at(attempt)
     after = msgspec.structs.replace(
         timer,
         attempts=attempt.number,
         first_attempt_at=first,
         updated_at=now_us,
         last_error=error,
-        attempt_log=(*timer.attempt_log, entry)[-limits.attempt_log_max :],
+        attempt_log=_log_with(attempt, entry, limits),
     )
-    if isinstance(verdict, Done):
-        after.status, after.executed_at = Status.COMPLETED, now_us
-        return FinalAttempt(after), "done"
     if isinstance(verdict, Reschedule) and timer.schedule is not None:
         # Only this occurrence is postponed: instant and payload are the definition's.
         after.attempts, after.first_attempt_at, after.firing = 0, None, postponed(timer)
@@ -445,6 +470,31 @@ def conclude(
         after.status, after.executed_at = Status.FAILED, now_us
         return FinalAttempt(after), "failed"
     return NextAttempt(after, again_at), "retried"
+
+
+def completed(attempt: InFlightAttempt, entry: LoggedAttempt, limits: EngineLimits, now_us: int) -> FinalAttempt:
+    """The conclusion of an attempt that the receiver accepted, with that entry for the timer's log."""
+    return FinalAttempt(
+        msgspec.structs.replace(
+            attempt.row.timer,
+            status=Status.COMPLETED,
+            attempts=attempt.number,
+            first_attempt_at=_first_attempt_at(attempt),
+            updated_at=now_us,
+            executed_at=now_us,
+            last_error=None,
+            attempt_log=_log_with(attempt, entry, limits),
+        )
+    )
+
+
+def _first_attempt_at(attempt: InFlightAttempt) -> int:
+    first = attempt.row.timer.first_attempt_at
+    return attempt.fired_at if first is None else first
+
+
+def _log_with(attempt: InFlightAttempt, entry: LoggedAttempt, limits: EngineLimits) -> tuple[LoggedAttempt, ...]:
+    return (*attempt.row.timer.attempt_log, entry)[-limits.attempt_log_max :]
 
 
 def conclude_expired(row: Row, now_us: int) -> FinalAttempt | None:

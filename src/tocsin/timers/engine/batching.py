@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
-from tocsin.model.answer import NotSent, Response
+from tocsin.model.answer import NoResponse, NotSent, Response, is_plain_acceptance
 from tocsin.model.batch import BATCH_BYTES_MAX, BATCH_ID_PREFIX, CallbackBatch
 from tocsin.model.batch_answer import item_responses
 from tocsin.model.namespace import Namespace
 from tocsin.model.subjects import is_subject_url
-from tocsin.model.timer import BODILESS_METHODS, Timer
+from tocsin.model.timer import BODILESS_METHODS, LoggedAttempt, Timer
 from tocsin.ports.http import Exchange
+from tocsin.ports.observer import BatchAccepted
 from tocsin.ports.seals import SealBroken
 from tocsin.timers.engine.attempt import Attempt, unopened
 from tocsin.timers.engine.breaker import BreakerState
@@ -75,13 +76,6 @@ def _key(timer: Timer, rule: CallbackBatch) -> BatchKey:
     return BatchKey(timer.namespace, timer.url, timer.method, headers, timer.credential, timer.timeout_us, rule)
 
 
-class Item(NamedTuple):
-    """An attempt of a batch, and the row with which it joined."""
-
-    attempt: Attempt
-    row: Row
-
-
 class Batch:
     """One request that is collected, then sent. It has one slot of its destination from the first item on."""
 
@@ -103,7 +97,8 @@ class Batch:
     def __init__(self, batches: Batches, dispatcher: Dispatcher, key: BatchKey, path: DestinationPath) -> None:
         self._batches, self._dispatcher = batches, dispatcher
         self.key, self.path = key, path
-        self._items: list[Item] = []
+        #: Each attempt with the row that it joined with.
+        self._items: list[tuple[Attempt, Row]] = []
         #: Their `webhook-id`s, once it is sent.
         self._ids: list[str] = []
         self._bytes = 0
@@ -125,7 +120,7 @@ class Batch:
     def add(self, shard: Shard, row: Row, size: int, flow: KeyState | None, now_us: int) -> None:
         """Takes the row, which adds at most `size` bytes, from its window; a full batch is sent."""
         attempt = Attempt.begin(self._dispatcher, shard, row, self.path, flow, now_us, in_batch=True)
-        self._items.append(Item(attempt, row))
+        self._items.append((attempt, row))
         attempt.waits_until(self.latest_us)
         self._bytes += size
         if len(self._items) >= self.key.rule.items:
@@ -161,13 +156,13 @@ class Batch:
         self._batches.forget(self)
         dispatcher, items = self._dispatcher, self._items
         now_us, takes = dispatcher.context.clock.now_us(), self._is_taken()
-        self._items = [item for item in items if takes and item.attempt.begins_in_batch(item.row, now_us)]
+        self._items = [(attempt, row) for attempt, row in items if takes and attempt.begins_in_batch(row, now_us)]
         if len(self._items) < len(items):
-            sent = set(map(id, self._items))
-            for item in items:
-                if id(item) not in sent:
-                    item.attempt.take_back()
-                    item.attempt.free_flow()
+            sent = {id(attempt) for attempt, _ in self._items}
+            for attempt, _ in items:
+                if id(attempt) not in sent:
+                    attempt.take_back()
+                    attempt.free_flow()
         if self._items:
             self._invoke()
             return
@@ -184,12 +179,12 @@ class Batch:
 
     def _invoke(self) -> None:
         try:
-            first = self._items[0].attempt.invocation()
+            first = self._items[0][0].invocation()
         except SealBroken as error:
             # All of them have the same URL and headers, and the namespace's secrets.
             asyncio.get_running_loop().call_soon(self._answered, unopened(error))
             return
-        items = (first, *(item.attempt.item(first) for item in self._items[1:]))
+        items = (first, *(attempt.item(first) for attempt, _ in self._items[1:]))
         self._ids = [each.message_id for each in items]
         batch = structs.replace(first, timer_id="", attempt=0, message_id=self.id, traceparent=None, items=items)
         self.path.destination.caller.invoke(batch, self._answered)
@@ -201,20 +196,48 @@ class Batch:
         admission.end(self.path, self.key.namespace)
         if isinstance(outcome, NotSent):
             admission.unsent(self.path, self._began)
-            for item in self._items:
-                item.attempt.not_sent(outcome)
-                item.attempt.free_flow()
+            for attempt, _ in self._items:
+                attempt.not_sent(outcome)
+                attempt.free_flow()
         else:
-            ids = self._ids
-            parts = item_responses(outcome, ids) if isinstance(outcome, Response) else {}
-            error = None
-            for item, webhook_id in zip(self._items, ids, strict=True):
-                error = item.attempt.conclude(parts.get(webhook_id, outcome), exchange, self.id) or error
-                item.attempt.free_flow()
+            error = self._conclude(outcome, exchange)
             boot_us, lasted_us = context.clock.boottime_us(), exchange.duration_us
             admission.learn(self.path, outcome, error, began=self._began, boot_us=boot_us, lasted_us=lasted_us)
-            context.observe(BatchEnded(self.path.destination.name, self.id, len(ids), lasted_us))
+            context.observe(BatchEnded(self.path.destination.name, self.id, len(self._items), lasted_us))
         self._ended()
+
+    def _conclude(self, outcome: Response | NoResponse, exchange: Exchange) -> str | None:
+        """Concludes each item by its part of the outcome; returns the error of one that has one."""
+        context, error = self._dispatcher.context, None
+        now_us, boot_us = context.clock.now_us(), context.clock.boottime_us()
+        parts = item_responses(outcome, self._ids) if isinstance(outcome, Response) else {}
+        accepted: list[Attempt] = []
+        # By the status of their part: they began together, so that they have the same log entry.
+        entries: dict[int, LoggedAttempt] = {}
+        for (attempt, _), webhook_id in zip(self._items, self._ids, strict=True):
+            part = parts.get(webhook_id, outcome)
+            if isinstance(part, Response) and is_plain_acceptance(part):
+                entry = entries.get(part.status)
+                if entry is None:
+                    entry = entries[part.status] = attempt.entry(part.status, exchange.duration_us, self.id)
+                if attempt.accepted(entry, exchange, now_us, boot_us):
+                    accepted.append(attempt)
+            else:
+                error = attempt.conclude(part, exchange, self.id) or error
+            attempt.free_flow()
+        if accepted:
+            sent_at = exchange.sent_at
+            context.observe(
+                BatchAccepted(
+                    self.key.namespace,
+                    self.id,
+                    tuple([each.timer_id for each in accepted]),
+                    () if sent_at is None else tuple([each.lag_us(sent_at) for each in accepted]),
+                    exchange.duration_us,
+                    self.path.destination.name,
+                )
+            )
+        return error
 
     def _ended(self) -> None:
         self._dispatcher.serve_waiting(self.path.destination)
