@@ -60,7 +60,8 @@ def metrics_page(generated: str) -> str:
     counters = {
         counter.name: counter for counter in (*(event.counter for event in events), *COUNTERS, REQUESTS) if counter
     }
-    histograms = [*(histogram for event in events for histogram in event.histograms), REQUEST_DURATION]
+    by_name = {histogram.name: histogram for event in events for histogram in event.histograms}
+    histograms = [*by_name.values(), REQUEST_DURATION]
     gauges = {event.gauge.name: event.gauge.help for event in events if event.gauge}
     lines = [generated, _METRICS_INTRO, "## Counters", "", "| metric | labels | meaning |", "| --- | --- | --- |"]
     lines += [f"| `{each.name}_total` | {_codes(each.labels)} | {each.help} |" for each in counters.values()]

@@ -27,7 +27,7 @@ MUTATIONS = [
     ),
     _batched(
         "a batch is sent although its namespace was paused",
-        never(_BEGINS, "namespace is not None and namespace.held"),
+        never(_BATCHING + "Batch._is_taken", "namespace is not None and namespace.held"),
         caught_by=_TESTS + "test_a_paused_namespace_keeps_what_waits",
     ),
     _batched(

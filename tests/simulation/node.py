@@ -16,6 +16,7 @@ from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.model.errors import StoreError
 from tocsin.ports.observer import (
     AttemptFinished,
+    BatchAccepted,
     BatchCommitted,
     ClockOffset,
     DispatchResumed,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from .world import World
 
 T = TypeVar("T")
-_QUIET = (ClockOffset, BatchCommitted, AttemptFinished, PageLoaded)
+_QUIET = (ClockOffset, BatchCommitted, AttemptFinished, BatchAccepted, PageLoaded)
 
 
 class NodeGone(Exception):

@@ -22,7 +22,7 @@ from tocsin.model.ids import timer_uuid
 from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy
 from tocsin.model.timer import JSON_TYPE, RawBody, Timer
 from tocsin.ports.http import Invocation
-from tocsin.ports.observer import AttemptFinished
+from tocsin.ports.observer import AttemptFinished, BatchAccepted
 from tocsin.ports.store import ShardBatch
 from tocsin.testing.clock import EPOCH_US
 from tocsin.timers.engine.batching import Batches, BatchKey, _bytes_of
@@ -52,6 +52,9 @@ def outcomes(crowd: Crowd) -> dict[str, list[str]]:
     for event in crowd.events:
         if isinstance(event, AttemptFinished):
             found.setdefault(event.timer_id, []).append(event.outcome)
+        elif isinstance(event, BatchAccepted):
+            for timer_id in event.timer_ids:
+                found.setdefault(timer_id, []).append(event.outcome)
     return found
 
 
@@ -69,6 +72,11 @@ def test_timers_that_are_due_together_are_sent_in_full_requests() -> None:
     assert set(map(tuple, outcomes(crowd).values())) == {("done",)}
     assert sum(event.items for event in crowd.events if isinstance(event, BatchEnded)) == 250
     assert len({call.invocation.message_id for call in crowd.receivers.calls}) == 3
+    accepted = [event for event in crowd.events if isinstance(event, BatchAccepted)]
+    assert [len(event.timer_ids) for event in accepted] == [100, 100, 50]
+    # They have waited for each other.
+    assert all(0 <= lag_us <= LINGER_US + 2 for event in accepted for lag_us in event.lags_us)
+    assert [len(event.lags_us) for event in accepted] == [100, 100, 50]
     check_forgotten(crowd)
 
 

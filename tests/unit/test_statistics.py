@@ -10,6 +10,7 @@ from tocsin.administration import unobserved
 from tocsin.model.errors import StoreUnavailable, Unavailable
 from tocsin.ports.observer import (
     AttemptFinished,
+    BatchAccepted,
     DispatchPaused,
     DispatchResumed,
     Event,
@@ -165,6 +166,21 @@ def test_a_slot_counts_by_namespace_and_place_within_limits(clock: FakeClock) ->
     assert split_place(others) == ("a", OTHER_DESTINATIONS, "")
     statistics.sample()
     assert statistics.open.overdue_s == 1.5
+
+
+def test_the_timers_that_a_batch_s_receiver_accepted_count_like_single_ones(clock: FakeClock) -> None:
+    singly, together = (Statistics(LIMITS, clock.now_us(), dict) for _ in range(2))
+    late: list[list[tuple[int, int]]] = [[], []]
+    for statistics, found in zip((singly, together), late, strict=True):
+        statistics.on_late = lambda lag_us, duration_us, found=found: found.append((lag_us, duration_us))
+    lags_us = (0, 5_000, 1_000_001)
+    for number, lag_us in enumerate(lags_us):
+        singly(AttemptFinished(0, "a", f"t{number}", 1, "done", None, lag_us, 10, "http://x:80"))
+    together(BatchAccepted("a", "batch_1", ("t0", "t1", "t2"), lags_us, 10, "http://x:80"))
+    assert together.present == singly.present
+    assert together.present.counts().done == 3
+    assert together.change_counter("a") == singly.change_counter("a")
+    assert late == [[(1_000_001, 10)]] * 2
 
 
 def test_only_the_busiest_namespaces_are_kept_apart() -> None:

@@ -145,8 +145,8 @@ def body_of(invocation: Invocation) -> bytes:
     try:
         if invocation.items is not None:
             # They are sent together, so they fire at the same instant.
-            fired_at = format_instant(invocation.fired_at)
-            return _encode(_Batch([_item(each, fired_at) for each in invocation.items]))
+            fired_at, texts = format_instant(invocation.fired_at), _Texts()
+            return _encode(_Batch([_item(each, texts[each.execute_at], fired_at) for each in invocation.items]))
         return _encode(
             _Body(
                 invocation.namespace,
@@ -161,13 +161,21 @@ def body_of(invocation: Invocation) -> bytes:
         raise InvalidRequest(f"the body can't be encoded: {error}") from error
 
 
-def _item(invocation: Invocation, fired_at: str) -> _Item:
+class _Texts(dict[int, str]):
+    """The texts of instants: many timers of a batch are due together."""
+
+    def __missing__(self, instant_us: int) -> str:
+        text = self[instant_us] = format_instant(instant_us)
+        return text
+
+
+def _item(invocation: Invocation, execute_at: str, fired_at: str) -> _Item:
     trace = invocation.traceparent
     return _Item(
         invocation.message_id,
         invocation.namespace,
         invocation.timer_id,
-        format_instant(invocation.execute_at),
+        execute_at,
         fired_at,
         invocation.attempt,
         invocation.payload,

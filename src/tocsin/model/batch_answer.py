@@ -84,7 +84,7 @@ def _response(result: _Result, raw: msgspec.Raw) -> Response:
 
 
 def _is_acceptance(result: _Result) -> bool:
-    plain = isinstance(result.ok, msgspec.UnsetType) and isinstance(result.next_execute_at, msgspec.UnsetType)
+    plain = result.ok is msgspec.UNSET and result.next_execute_at is msgspec.UNSET
     return plain and 200 <= result.status < 300
 
 

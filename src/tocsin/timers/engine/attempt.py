@@ -334,16 +334,13 @@ class Attempt:
 
     def begins_in_batch(self, row: Row, now_us: int) -> bool:
         """Whether the attempt of that row may begin now that its batch is sent, which it does then (rule 34). It may not if
-        something durable has taken the row's place, its shard is lost or on its way to another node, its namespace is
-        paused, its flow is or its receiver has closed it, or it is too late for it."""
+        something durable has taken the row's place, its shard is lost or on its way to another node, its flow is paused or
+        its receiver has closed it, or it is too late for it."""
         in_flight, shard = self._in_flight, self._shard
-        namespace = self._dispatcher.context.namespaces.get(row.timer.namespace)
         if in_flight.row is not row or in_flight.stale or in_flight.handed_over_as:
             return False
         # Another node may have fired or deleted the timer of a lost shard.
         if shard.window is None or shard.draining:
-            return False
-        if namespace is not None and namespace.held:
             return False
         if self._taken:
             flow_us = self._dispatcher.context.flow_time_us()

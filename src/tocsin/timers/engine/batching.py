@@ -171,8 +171,11 @@ class Batch:
         self._ended()
 
     def _is_taken(self) -> bool:
-        """Whether the node may fire, and the destination gets requests."""
+        """Whether the node may fire, the namespace is not paused, and the destination gets requests."""
         destination = self.path.destination
+        namespace = self._dispatcher.context.namespaces.get(self.key.namespace)
+        if namespace is not None and namespace.held:
+            return False
         if destination.paused or destination.back_off is not None or destination.breaker.state is BreakerState.OPEN:
             return False
         return self._dispatcher.may_dispatch()

@@ -61,7 +61,8 @@ class AttemptsInFlight:
         """The smallest key of a row with an attempt in flight; KEY_MAX if there is none."""
         while self._order:
             key, identity = self._order[0]
-            if any(f.row.identity == identity for f in self.by_uuid.get(key[1], ())):
-                return key
+            for attempt in self.by_uuid.get(key[1], ()):
+                if attempt.row.identity == identity:
+                    return key
             heappop(self._order)
         return KEY_MAX
