@@ -266,6 +266,22 @@ def test_a_timer_that_was_deleted_while_it_waited_is_not_sent() -> None:
     assert [item.timer_id for item, _ in crowd.items()] == ["kept"]
 
 
+def test_an_acceptance_of_what_was_deleted_meanwhile_decides_nothing() -> None:
+    crowd = batching()
+    crowd.receivers.takes_s["fine"] = 1.0
+    for name in ("kept", "deleted"):
+        crowd.keep(name, "fine", 2.0)
+
+    async def delete() -> None:
+        await asyncio.sleep(1.5)
+        op = WriteOp(OpKind.DELETE, timer_uuid("a", "deleted"), "a")
+        crowd.supervisor.shards[0].accept(op)
+
+    crowd.run(5.0, delete)
+    assert sizes(crowd) == [2]
+    assert outcomes(crowd) == {"kept": ["done"], "deleted": ["superseded"]}
+
+
 def test_a_paused_namespace_keeps_what_waits() -> None:
     crowd = batching(linger_us=SECOND, namespaces_interval_us=100_000)
     crowd.keep("t", "fine", 2.0)

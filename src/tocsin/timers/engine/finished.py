@@ -55,13 +55,16 @@ class FinishedTimers(dict[bytes, Finished]):
 
     def first(self, count: int) -> list[Finished]:
         """Those with the smallest keys, at most so many, by key."""
-        keys = dict.fromkeys(key for key in self._first if self._at(key) is not None)
-        while len(keys) < count and self._later:
-            key = heappop(self._later)
-            if self._at(key) is not None:
-                keys[key] = None
-        self._first = list(keys)
-        return [self[key[1]] for key in self._first[:count]]
+        found = {key: entry for key in self._first if (entry := self._at(key)) is not None}
+        later = self._later
+        while len(found) < count and later:
+            key = heappop(later)
+            # As `_at`, without the call: each timer passes here.
+            entry = self.get(key[1])
+            if entry is not None and entry.row.key == key:
+                found[key] = entry
+        self._first = list(found)
+        return list(found.values())[:count]
 
     def _at(self, key: FireKey) -> Finished | None:
         """The timer with this key; None if the key is outdated."""
