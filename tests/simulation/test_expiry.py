@@ -70,7 +70,7 @@ def test_timer_whose_attempt_was_handed_over_and_lost_has_failed() -> None:
 
 @pytest.mark.parametrize(("expire_after_s", "retried"), [(12, True), (11, True), (10.5, False)])
 def test_retry_that_would_begin_too_late_is_not_planned(expire_after_s: float, retried: bool) -> None:
-    attempt = InFlightAttempt(row_of(limited(expire_after_s)), superseded=False)
+    attempt = InFlightAttempt(row_of(limited(expire_after_s)), superseded=False, number=1)
     attempt.fired_at = 100 * SECOND
     conclusion, word = conclude(attempt, Response(503), SECOND, None, EngineLimits(), now_us=101 * SECOND, jitter=0.0)
     assert isinstance(conclusion, NextAttempt if retried else FinalAttempt)
@@ -83,7 +83,7 @@ def test_retry_that_would_begin_too_late_is_not_planned(expire_after_s: float, r
 
 
 def test_reschedule_by_the_receiver_moves_the_limit() -> None:
-    attempt = InFlightAttempt(row_of(limited()), superseded=False)
+    attempt = InFlightAttempt(row_of(limited()), superseded=False, number=1)
     body = b'{"nextExecuteAt":"1970-01-01T01:00:00Z"}'
     conclusion, _ = conclude(
         attempt, Response(200, body), SECOND, None, EngineLimits(), now_us=101 * SECOND, jitter=0.0

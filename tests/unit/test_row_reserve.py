@@ -59,7 +59,8 @@ def most_used(state: State) -> State:
 
 def failed(timer: Timer, outcome: Response | NoResponse) -> Timer:
     """The timer after one more failed attempt."""
-    attempt = InFlightAttempt(Row((timer.execute_at, b"u" * 16), b"g" * 32, timer, 0), superseded=False)
+    row = Row((timer.execute_at, b"u" * 16), b"g" * 32, timer, 0)
+    attempt = InFlightAttempt(row, superseded=False, number=timer.attempts + 1)
     attempt.fired_at = INSTANT_MAX
     conclusion, _ = conclude(attempt, outcome, INSTANT_MAX, None, LIMITS, now_us=0, jitter=0.0)
     return conclusion.timer

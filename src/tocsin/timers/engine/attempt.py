@@ -54,31 +54,20 @@ if TYPE_CHECKING:
     from tocsin.timers.engine.shard import Shard
 
 
-class Attempt:
+class Attempt(msgspec.Struct, eq=False, gc=False):
     """A request to a due row's destination, and what follows from it. No task: the caller calls `ended`.
 
     The shard's window has the attempt in flight until its result is recorded. It outlives the window: if the claim is lost in
     the meantime, its result decides nothing; if the shard was handed over, the next owner gets the result.
     """
 
-    __slots__ = ("_began", "_dispatcher", "_in_flight", "_path", "_shard", "_taken")
-
-    def __init__(
-        self,
-        dispatcher: Dispatcher,
-        shard: Shard,
-        in_flight: InFlightAttempt,
-        path: DestinationPath,
-        taken: Taken,
-        began: int,
-    ) -> None:
-        self._taken = taken
-        # By which the destination's breaker knows the attempt.
-        self._began = began
-        self._dispatcher = dispatcher
-        self._shard = shard
-        self._in_flight = in_flight
-        self._path = path
+    _dispatcher: Dispatcher
+    _shard: Shard
+    _in_flight: InFlightAttempt
+    _path: DestinationPath
+    _taken: Taken
+    #: By which the destination's breaker knows the attempt.
+    _began: int
 
     @classmethod
     def begin(

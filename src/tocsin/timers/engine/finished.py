@@ -6,6 +6,8 @@ from bisect import insort
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from tocsin.ports.store import FireKey
 
 if TYPE_CHECKING:
@@ -16,17 +18,14 @@ if TYPE_CHECKING:
 _OUTDATED_MAX = 1_000
 
 
-class Finished:
+class Finished(msgspec.Struct, eq=False, gc=False):
     """A timer that has finished and whose delete is not durable yet. `since_us` is when it finished, in boot time.
     `with_history` is whether its history row is written along with the delete."""
 
-    __slots__ = ("row", "since_us", "timer", "with_history")
-
-    def __init__(self, row: Row, timer: Timer, since_us: int) -> None:
-        self.row = row
-        self.timer = timer
-        self.since_us = since_us
-        self.with_history = True
+    row: Row
+    timer: Timer
+    since_us: int
+    with_history: bool = True
 
 
 class FinishedTimers(dict[bytes, Finished]):

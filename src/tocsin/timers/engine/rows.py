@@ -232,7 +232,7 @@ class NextAttempt(msgspec.Struct, frozen=True):
 Conclusion = FinalAttempt | NextAttempt
 
 
-class InFlightAttempt:
+class InFlightAttempt(msgspec.Struct, eq=False, gc=False):
     """What the window knows of an attempt whose result is not recorded yet. `number` counts the firing's attempts from 1;
     `fired_at` is the wall clock at which it began.
 
@@ -241,15 +241,12 @@ class InFlightAttempt:
     owner; empty while this window concludes the attempt.
     """
 
-    __slots__ = ("fired_at", "handed_over_as", "number", "row", "stale", "superseded")
-
-    def __init__(self, row: Row, superseded: bool) -> None:
-        self.row = row
-        self.superseded = superseded
-        self.stale = False
-        self.number = row.timer.attempts + 1
-        self.fired_at = 0
-        self.handed_over_as = b""
+    row: Row
+    superseded: bool
+    number: int
+    stale: bool = False
+    fired_at: int = 0
+    handed_over_as: bytes = b""
 
 
 @dataclass(slots=True)

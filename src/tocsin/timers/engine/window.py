@@ -205,7 +205,7 @@ class Window:
             # A load may have returned the row before its commit is confirmed, while former attempts go on: their results
             # must not take the place of this one's.
             self._forget_former(row)
-        attempt = InFlightAttempt(row, superseded)
+        attempt = InFlightAttempt(row, superseded, row.timer.attempts + 1)
         self._attempts.add(attempt)
         return attempt
 
