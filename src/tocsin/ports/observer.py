@@ -137,7 +137,8 @@ _CALLBACK_DURATION = Histogram(
 class AttemptFinished(Event, frozen=True):
     """An attempt to call a webhook ended. `outcome` is done, rescheduled, retried, failed, or superseded (the timer was
     changed meanwhile, so the result decides nothing). `lag_us` is the time from the attempt's instant, or from its acceptance
-    if that is later, to the request's first byte; None if none was sent. `path`: that of its URL if it failed."""
+    if that is later, to the request's first byte; None if none was sent. `path`: that of its URL if it failed. Attempts that
+    the receiver of a batch accepted are in its `BatchAccepted` instead."""
 
     shard_id: int
     namespace: str
@@ -162,8 +163,8 @@ class AttemptFinished(Event, frozen=True):
 
 
 class BatchAccepted(Event, frozen=True):
-    """The receiver of a batch accepted the callbacks of these timers: their attempts are done. It takes the place of an
-    `AttemptFinished` for each of them; `lags_us` are theirs, in the same order. `duration_us` is that of the request."""
+    """The receiver of a batch accepted the callbacks of these timers: their attempts are done. Metrics count it like an
+    `AttemptFinished` of each; `lags_us` are theirs, in the same order. `duration_us` is that of the request."""
 
     namespace: str
     webhook_id: str

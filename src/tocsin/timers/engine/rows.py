@@ -216,13 +216,13 @@ class WriteOp(msgspec.Struct, eq=False):
         return self.kind <= OpKind.REPLAY or self.kind is OpKind.SCHEDULE
 
 
-class FinalAttempt(msgspec.Struct, frozen=True):
+class FinalAttempt(msgspec.Struct, frozen=True, gc=False):
     """The attempt was the timer's last: `timer` has its final status."""
 
     timer: Timer
 
 
-class NextAttempt(msgspec.Struct, frozen=True):
+class NextAttempt(msgspec.Struct, frozen=True, gc=False):
     """Another attempt follows at `execute_at`: a retry, or a reschedule that the receiver asked for."""
 
     timer: Timer
