@@ -14,9 +14,9 @@ from tocsin.cluster.channel import ThisNode
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.model.errors import StoreError
+from tocsin.ports.batches import BatchAccepted
 from tocsin.ports.observer import (
     AttemptFinished,
-    BatchAccepted,
     BatchCommitted,
     ClockOffset,
     DispatchResumed,

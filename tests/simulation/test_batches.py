@@ -21,8 +21,9 @@ from tocsin.model.flow import Flow, FlowLimits, Rate
 from tocsin.model.ids import timer_uuid
 from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy
 from tocsin.model.timer import JSON_TYPE, RawBody, Timer
+from tocsin.ports.batches import BatchAccepted
 from tocsin.ports.http import Invocation
-from tocsin.ports.observer import AttemptFinished, BatchAccepted
+from tocsin.ports.observer import AttemptFinished
 from tocsin.ports.store import ShardBatch
 from tocsin.testing.clock import EPOCH_US
 from tocsin.timers.engine.batching import Batches, BatchKey, _bytes_of

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tocsin.ports.observer import AttemptFinished, BatchAccepted, TimersCreated
+from tocsin.ports.batches import BatchAccepted
+from tocsin.ports.observer import AttemptFinished, TimersCreated
 from tocsin.telemetry.metrics import GAUGES, Metrics
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from tocsin.administration import unobserved
 from tocsin.model.errors import StoreUnavailable, Unavailable
+from tocsin.ports.batches import BatchAccepted
 from tocsin.ports.observer import (
     AttemptFinished,
-    BatchAccepted,
     DispatchPaused,
     DispatchResumed,
     Event,

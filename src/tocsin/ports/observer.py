@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from logging import DEBUG, ERROR, INFO, WARNING
-from typing import ClassVar
 
 from tocsin.ports.event import DURATION_SECONDS, LAG_SECONDS, AnyEvent, Counter, Gauge, Histogram, LineLimit
 
@@ -115,18 +114,16 @@ class SchedulesReplanned(Event, frozen=True):
     level = INFO
 
 
-_ATTEMPTS = Counter(
-    "tocsin_attempts",
-    "Attempts by outcome: done, rescheduled, retried, failed, superseded.",
-    ("namespace", "outcome"),
+ATTEMPTS = Counter(
+    "tocsin_attempts", "Attempts by outcome: done, rescheduled, retried, failed, superseded.", ("namespace", "outcome")
 )
-_LAG = Histogram(
+LAG = Histogram(
     "tocsin_lag_seconds",
     "From an attempt's due time, or its acceptance if later, to the first byte of its request.",
     LAG_SECONDS,
     "lag_us",
 )
-_CALLBACK_DURATION = Histogram(
+CALLBACK_DURATION = Histogram(
     "tocsin_callback_duration_seconds",
     "From the start of an attempt to the end of the response.",
     DURATION_SECONDS,
@@ -137,8 +134,7 @@ _CALLBACK_DURATION = Histogram(
 class AttemptFinished(Event, frozen=True):
     """An attempt to call a webhook ended. `outcome` is done, rescheduled, retried, failed, or superseded (the timer was
     changed meanwhile, so the result decides nothing). `lag_us` is the time from the attempt's instant, or from its acceptance
-    if that is later, to the request's first byte; None if none was sent. `path`: that of its URL if it failed. Attempts that
-    the receiver of a batch accepted are in its `BatchAccepted` instead."""
+    if that is later, to the request's first byte; None if none was sent. `path`: that of its URL if it failed."""
 
     shard_id: int
     namespace: str
@@ -152,39 +148,14 @@ class AttemptFinished(Event, frozen=True):
     path: str = ""
     unlogged = ("path",)
     line_limit = LineLimit(10)
-    counter = _ATTEMPTS
-    histograms = (_LAG, _CALLBACK_DURATION)
+    counter = ATTEMPTS
+    histograms = (LAG, CALLBACK_DURATION)
 
     def severity(self) -> int:
         return WARNING if self.outcome == "failed" else DEBUG
 
     def sentence(self) -> str:
         return "timer failed" if self.outcome == "failed" else "attempt finished"
-
-
-class BatchAccepted(Event, frozen=True):
-    """The receiver of a batch accepted the callbacks of these timers: their attempts are done. Metrics count it like an
-    `AttemptFinished` of each; `lags_us` are theirs, in the same order. `duration_us` is that of the request."""
-
-    namespace: str
-    webhook_id: str
-    timer_ids: tuple[str, ...]
-    lags_us: tuple[int, ...]
-    duration_us: int
-    destination: str
-    outcome: ClassVar[str] = "done"
-    counter = replace(_ATTEMPTS, by="attempts")
-    histograms = (replace(_LAG, value="lags_us"), replace(_CALLBACK_DURATION, value="durations_us"))
-
-    @property
-    def attempts(self) -> int:
-        """How many attempts are done."""
-        return len(self.timer_ids)
-
-    @property
-    def durations_us(self) -> tuple[int, ...]:
-        """The duration of each attempt."""
-        return (self.duration_us,) * len(self.timer_ids)
 
 
 class AttemptNotSent(Event, frozen=True):

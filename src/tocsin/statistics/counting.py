@@ -13,6 +13,7 @@ from typing import Any
 from tocsin.model.access import EVERY
 from tocsin.model.answer import EGRESS_REFUSED
 from tocsin.ports import observer as events
+from tocsin.ports.batches import BatchAccepted
 from tocsin.ports.observer import Event
 from tocsin.service_calls import events as agent_events
 from tocsin.service_calls.events import AgentEvent
@@ -105,7 +106,7 @@ class Statistics:
         """Counts an event."""
         if isinstance(event, events.AttemptFinished):
             self._attempt(event)
-        elif isinstance(event, events.BatchAccepted):
+        elif isinstance(event, BatchAccepted):
             counts = self.present.of(event.namespace)
             counts.done += event.attempts
             for lag_us in event.lags_us:

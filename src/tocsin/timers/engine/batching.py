@@ -14,8 +14,8 @@ from tocsin.model.batch_answer import item_responses
 from tocsin.model.namespace import Namespace
 from tocsin.model.subjects import is_subject_url
 from tocsin.model.timer import BODILESS_METHODS, LoggedAttempt, Timer
+from tocsin.ports.batches import BatchAccepted
 from tocsin.ports.http import Exchange
-from tocsin.ports.observer import BatchAccepted
 from tocsin.ports.seals import SealBroken
 from tocsin.timers.engine.attempt import Attempt, unopened
 from tocsin.timers.engine.breaker import BreakerState
