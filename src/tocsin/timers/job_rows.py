@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
 
+from msgspec import UNSET, UnsetType
+
 from tocsin.model.access import EVERY
 from tocsin.model.errors import StoreError, TimerNotReplayable, TocsinError, Unavailable
 from tocsin.model.failure_groups import FailedKind
@@ -36,12 +38,13 @@ Write = Callable[[], Awaitable[object]]
 
 class JobRow(NamedTuple):
     """A row that matches, and the cursor behind it. `change` prepares the write that changes it, a new one each time, because
-    a write belongs to the engine that has taken it; None if the row is as wanted already. It raises the same errors."""
+    a write belongs to the engine that has taken it; None if the row is as wanted already. It raises the same errors. It is
+    given the instant at which a timer that the row replays is due, wall clock in microseconds."""
 
     namespace: str
     id: str
     cursor: str
-    change: Callable[[], Awaitable[Write | None]]
+    change: Callable[[int], Awaitable[Write | None]]
     tenant: str = ""
 
 
@@ -105,8 +108,10 @@ def _row(service: TimerService, job: Job, view: TimerView, cursor: str, latest_u
     return JobRow(timer.namespace, timer.id, cursor, change)
 
 
-async def _write(service: TimerService, shard_id: int, change: Callable[[], Awaitable[WriteOp | None]]) -> Write | None:
-    op = await change()
+async def _write(
+    service: TimerService, shard_id: int, change: Callable[[int], Awaitable[WriteOp | None]], due_us: int
+) -> Write | None:
+    op = await change(due_us)
     return None if op is None else partial(service.write, shard_id, op)
 
 
@@ -119,7 +124,7 @@ def _url_of(service: TimerService, job: Job, namespace: str) -> str:
     return url_sealed(url, sealer(service.seals, namespace))
 
 
-async def _change(service: TimerService, job: Job, view: TimerView, latest_us: int) -> WriteOp | None:
+async def _change(service: TimerService, job: Job, view: TimerView, latest_us: int, due_us: int) -> WriteOp | None:
     timer, schedule, action = view.timer, view.timer.schedule, job.action
     op = WriteOp(OpKind.SCHEDULE if schedule else OpKind.UPDATE, view.uuid, timer.namespace, only_if=job.filter)
     if action in (JobAction.CANCEL, JobAction.DELETE):
@@ -161,8 +166,8 @@ def _failed_row(service: TimerService, job: Job, row: FailureRow) -> JobRow:
     return JobRow(namespace, row.timer_id, write_cursor(row.place) or "", change)
 
 
-async def _replay(service: TimerService, row: FailureRow, job: Job) -> WriteOp:
-    return await replay_of(service, row, job.url and _url_of(service, job, namespace_of(row)))
+async def _replay(service: TimerService, row: FailureRow, job: Job, due_us: int) -> WriteOp:
+    return await replay_of(service, row, job.url and _url_of(service, job, namespace_of(row)), due_us)
 
 
 def _has_failed(wanted: RowFilter, row: FailureRow) -> bool:
@@ -171,11 +176,12 @@ def _has_failed(wanted: RowFilter, row: FailureRow) -> bool:
     ) and not row.namespace.startswith(RESERVED_PREFIX)
 
 
-async def replay_of(service: TimerService, row: FailureRow, url: str = "") -> WriteOp:
-    """The replay of the very run that failed, of a timer or notification at another sealed URL if one is given. Raises
-    TimerNotReplayable, Unavailable."""
+async def replay_of(service: TimerService, row: FailureRow, url: str = "", due_us: int | UnsetType = UNSET) -> WriteOp:
+    """The replay of the very run that failed: of a timer or notification at another sealed URL, and at an instant, if these
+    are given. Raises TimerNotReplayable, Unavailable."""
     if kind_of(row) is not FailedKind.OCCURRENCE:
-        changes = await service.credentials.checked(namespace_of(row), Changes(url=url)) if url else Changes()
+        changes = Changes(execute_at=due_us, url=url or UNSET)
+        changes = await service.credentials.checked(namespace_of(row), changes)
         return WriteOp(OpKind.REPLAY, row.uuid, namespace_of(row), expected=row.generation, changes=changes)
     run = await service.failures.run_of(row)
     if run is None:
@@ -229,12 +235,12 @@ def _is_wanted_call(wanted: RowFilter, call: CallFailure) -> bool:
     )
 
 
-async def _retry(calls: CallsHere, call: CallFailure, job: Job) -> Write:
+async def _retry(calls: CallsHere, call: CallFailure, job: Job, due_us: int) -> Write:
     # The agent that runs here now: it may have been away since the page was read.
     return partial(_agent(calls).failures.retry_failure, call, _request_of(job))
 
 
-async def _delete(calls: CallsHere, call: WaitingCall, job: Job) -> Write:
+async def _delete(calls: CallsHere, call: WaitingCall, job: Job, due_us: int) -> Write:
     return partial(_agent(calls).waiting.delete, call, job.filter, _request_of(job))
 
 

@@ -67,6 +67,9 @@ _LOOK_S = 2.0
 #: a hundred at the highest rate: clients' writes and due timers wait for few of them, while each batch has enough for its
 #: fixed cost.
 _SLICE_INTERVAL_US, _SLICE_MAX_US = 10_000, 20_000
+#: A replayed timer is due so long after its turn: by then it is durable, unless the store is slow, and so timers of one slice
+#: begin one after another at the job's rate, and not together before others that are due.
+_REPLAY_AHEAD_US = 100_000
 #: Clients' writes that may wait at this node when a slice is begun; and how often, and with which pause, it waits for fewer.
 _CLIENTS_WAITING_MAX, _CLIENTS_CHECKS_MAX, _CLIENTS_CHECK_S = 100, 50, 0.02
 #: How often the place is stored.
@@ -271,7 +274,7 @@ class _Run:
         """Does the writes of some rows at once, and adds what became of them, when all are answered."""
         job, counts = self._job, JobCounts(matched=len(part))
         if not job.dry_run:
-            answers = await asyncio.gather(*map(self._write, part))
+            answers = await asyncio.gather(*map(self._write, part, self._dues(len(part))))
             errors = [
                 JobError(row.namespace, row.id, str(answer)[:SAMPLE_CHARS_MAX], row.tenant)
                 for row, answer in zip(part, answers, strict=True)
@@ -283,6 +286,12 @@ class _Run:
             self._context.observe(JobRowsChanged(job.action, changed))
         self._job = msgspec.structs.replace(self._job, counts=job.counts.plus(counts))
         self._move_to(part[-1].cursor)
+
+    def _dues(self, rows: int) -> range:
+        """When timers are due that the last slice, of so many rows, replays: each after its turn, by the wall clock."""
+        clock, row_us = self._context.clock, US_PER_SECOND // self._job.rate_per_second
+        end_us = clock.now_us() + self._used_to_us - clock.boottime_us() + _REPLAY_AHEAD_US
+        return range(end_us - (rows - 1) * row_us, end_us + 1, row_us)
 
     async def _rows_due(self, wanted: int) -> int:
         """How many of the wanted rows may be changed at once: those that are due at the job's rate, for which it waits, also
@@ -303,13 +312,13 @@ class _Run:
         self._used_to_us = used_us + rows * row_us
         return rows
 
-    async def _write(self, row: JobRow) -> bool | TocsinError:
+    async def _write(self, row: JobRow, due_us: int) -> bool | TocsinError:
         """Changes a row: whether it did, or why it could not. Repeated until the outcome is known."""
         in_doubt = False
         while True:
             sent = False
             try:
-                write = await row.change()
+                write = await row.change(due_us)
                 if write is None:
                     return False
                 sent = True

@@ -139,7 +139,7 @@ class NamespaceDeletion:
             found.append(Row(shard_id, row.uuid, live))
         return Rows(found, pending, page.cursor)
 
-    async def _deletion_of(self, shard_id: int, uuid: bytes) -> Write:
+    async def _deletion_of(self, shard_id: int, uuid: bytes, due_us: int) -> Write:
         return partial(self._service.write, shard_id, WriteOp(OpKind.DELETE, uuid, self._name))
 
     async def forget(self, rows: Sequence[Row]) -> None:
