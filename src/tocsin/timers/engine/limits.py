@@ -54,7 +54,7 @@ class EngineLimits:
         256,
         "Callbacks in flight at once to one destination (scheme, host and port); the URLs whose paths begin with the same "
         "segment get at most 80% of them. Higher values put more load on each receiver; with lower values its due timers "
-        "wait while others fire. NATS subjects get up to 64% of `callbacks_in_flight_max` in any case.",
+        "wait while others fire.",
         topic=Topic.CALLBACKS,
     )
     window_timers_max: int = setting(
