@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 
 from tests.simulation.crowd import Crowd
-from tocsin.model.answer import Response
 from tocsin.ports.forward import REFUSED
-from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.observer import AttemptFinished, TimerSuspended
 from tocsin.ports.store import FireKey, Loaded
 from tocsin.timers.engine.admission import IDLE_DESTINATION_US, IDLE_DESTINATIONS_MAX
@@ -247,49 +244,3 @@ def test_refused_timer_is_suspended_and_fires_after_a_claim_with_other_settings(
     assert {event.outcome for event in crowd.events if isinstance(event, AttemptFinished)} == {"done"}
     statuses = {row.timer_id: row.status for each in crowd.store._shards[0].history.values() for row in each.values()}
     assert statuses == {"former": "completed", "f0": "completed", "p0": "completed", "p1": "expired"}
-
-
-def test_a_burst_for_nats_is_not_deferred_while_acknowledgements_take_a_few_passes_of_the_event_loop() -> None:
-    crowd = Crowd()
-    for i in range(3_000):
-        row = crowd.row(f"b{i}", "fine", 2)
-        row.timer.url = "nats://orders"
-        crowd.put(row)
-    sent = deferred = most = 0
-
-    def invoke(invocation: Invocation, done: Callable[[Exchange], None]) -> None:
-        nonlocal sent, deferred, most
-        dispatcher = crowd.supervisor.dispatcher
-        sent, deferred, most = sent + 1, max(deferred, dispatcher.waiting), max(most, dispatcher.in_flight)
-        pass_on(5, done)
-
-    def pass_on(passes: int, done: Callable[[Exchange], None]) -> None:
-        if passes:
-            crowd.loop.call_soon(pass_on, passes - 1, done)
-        else:
-            done(Exchange(Response(200), crowd.now_us(), 0))
-
-    crowd.receivers.invoke = invoke  # type: ignore[method-assign]
-    crowd.run(4)
-    assert (sent, deferred) == (3_000, 0)
-    assert most < 640
-
-
-def test_a_nats_server_that_acknowledges_nothing_leaves_slots_to_others() -> None:
-    crowd = Crowd(breaker=False)
-    for i in range(2_000):
-        row = crowd.row(f"h{i}", "hung", -60 + i / 1_000)
-        row.timer.url = "nats://hung"
-        crowd.put(row)
-    for i in range(150):
-        crowd.keep(f"f{i}", "fine", -30)
-    in_flight: list[int] = []
-
-    async def count() -> None:
-        in_flight.append(crowd.supervisor.dispatcher.in_flight)
-
-    crowd.run(5, count)
-    late = crowd.late_s()
-    assert len(late) == 150 and max(late.values()) < LATE_S_MAX
-    # Four fifths of the four fifths of all slots that messages may have, as far as there is room for them.
-    assert in_flight == [640]

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from tocsin.model.answer import NoResponse, Response
 from tocsin.model.failure import short_error
-from tocsin.model.subjects import is_subject_url
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import Obstacle
 from tocsin.ports.http import Caller
@@ -93,23 +92,17 @@ class Admission:
         name, prefix = caller.destination(url), path_prefix(url)
         destination = self.destinations.get(name)
         if destination is None:
-            destination = self.destinations[name] = self._new_destination(name, url, caller)
+            destination = self.destinations[name] = self._new_destination(name, caller)
         path = destination.paths.get(prefix)
-        return destination.new_path(prefix) if path is None else path
+        return destination.new_path(prefix, self._limits.destination_in_flight_max) if path is None else path
 
-    def _new_destination(self, name: str, url: str, caller: Caller) -> Destination:
+    def _new_destination(self, name: str, caller: Caller) -> Destination:
         context = self._context
         # What this process handles itself is no receiver that could be spared.
         other = caller is context.caller
         breaker = Breaker(enabled=other and context.breaker.enabled, wait_us_max=context.breaker.wait_max_us)
         paused = other and name in context.paused_destinations
-        limits = self._limits
-        most = limits.destination_in_flight_max
-        if is_subject_url(url):
-            # Messages share a connection, and some hundreds are on their way before the first is acknowledged: with fewer
-            # slots, nearly all of a burst would be deferred. A fifth of the node's are left to others at least.
-            most = max(most, limits.callbacks_in_flight_max * 4 // 5)
-        return Destination(name, caller, most, breaker, paused=paused)
+        return Destination(name, caller, self._limits.destination_in_flight_max, breaker, paused=paused)
 
     @property
     def free(self) -> int:
@@ -178,7 +171,7 @@ class Admission:
         and multiplicative decrease: a path that does not answer gets ever fewer of the node's slots, and so does a
         destination of which nothing has answered since the attempt began."""
         destination, breaker = path.destination, path.destination.breaker
-        most = destination.limit_max
+        most = self._limits.destination_in_flight_max
         if destination.back_off_us:
             destination.end_back_off()
             self.settle_paths(destination)

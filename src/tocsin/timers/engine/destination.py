@@ -115,20 +115,20 @@ class Place:
 class Destination:
     """One scheme, host and port: what is in flight to it, by the first segments of the paths.
 
-    `limit` shrinks from `limit_max` while none of its paths answers. `back_off` is set while no request is tried because one
-    could not be sent; `back_off_us` is its length, 0 once a request was sent.
+    `limit` shrinks while none of its paths answers. `back_off` is set while no request is tried because one could not be
+    sent; `back_off_us` is its length, 0 once a request was sent.
     """
 
     __slots__ = (
         "alarm", "answered_at", "back_off", "back_off_us", "breaker", "caller", "failed_at", "in_flight", "last_error",
-        "last_error_at", "limit", "limit_max", "name", "paths", "paused", "waiting_paths",
+        "last_error_at", "limit", "name", "paths", "paused", "waiting_paths",
     )  # fmt: skip
 
     def __init__(self, name: str, caller: Caller, limit: int, breaker: Breaker, *, paused: bool = False) -> None:
         self.name = name
         #: Who is invoked for its timers.
         self.caller = caller
-        self.limit = self.limit_max = limit
+        self.limit = limit
         self.in_flight = 0
         self.back_off: asyncio.TimerHandle | None = None
         self.back_off_us = 0
@@ -147,13 +147,13 @@ class Destination:
         #: Paths at which rows wait, in the order of their turns.
         self.waiting_paths: dict[DestinationPath, None] = {}
 
-    def new_path(self, prefix: str) -> DestinationPath:
-        """The path of a prefix that has none yet; or that of all others."""
+    def new_path(self, prefix: str, limit: int) -> DestinationPath:
+        """The path of a prefix that has none yet, with that limit; or that of all others."""
         if len(self.paths) >= PATHS_MAX:
             prefix = OTHER_PATHS
         path = self.paths.get(prefix)
         if path is None:
-            path = self.paths[prefix] = DestinationPath(self, prefix, self.limit_max)
+            path = self.paths[prefix] = DestinationPath(self, prefix, limit)
         return path
 
     def known_path(self, prefix: str) -> DestinationPath | None:
