@@ -150,7 +150,10 @@ class Drill:
         finally:
             for each in beside:
                 each.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            ends = await asyncio.gather(*beside, return_exceptions=True)
+        for end in ends:
+            if isinstance(end, Exception):
+                raise end
         await until(self.nothing_is_pending, _BALANCE_S)
         wrong = await self.balance(job)
         return wrong + self.punctuality((begun + 5_000_000, killed_at, done, plain_at, ended), shards)
@@ -286,13 +289,14 @@ class Drill:
             f"healthy timers: p99 {p99(before):.1f} ms late before the job ({len(before)}), {p99(beside):.1f} beside it "
             f"({len(beside)}), {p99(plain):.1f} beside as many plain timers ({len(plain)}); "
             f"of the killed node's shards at most {worst / 1e3:.1f} s ({len(lost)})",
-            f"they were created at least {min(leads) / 1e6:.1f} s before they were due",
+            f"they were created at least {min(leads, default=0) / 1e6:.1f} s before they were due",
             sep="\n",
             flush=True,
         )
         wrong = [] if killed_at else ["the job ended before its node was killed"]
         allowed = max(p99(before) * _LAG_RATIO, _LAG_LEAST_MS)
         wrong += [f"healthy timers were {p99(beside):.1f} ms late at p99"] if p99(beside) > allowed else []
+        wrong += ["healthy timers were created after they were due"] if min(leads, default=0) <= 0 else []
         uncalled = [each for each in self.created if each not in self.calls.healthy]
         wrong += [f"healthy timers were not called: {uncalled[:10]}"] if uncalled else []
         return wrong + (

@@ -18,7 +18,8 @@ def cpu_s(pid: int) -> float:
     ended."""
     found = 0
     with contextlib.suppress(OSError):
-        found = sum(times(pid)[:2])
+        # With those of children that have ended: a killed node's sessions, of a database.
+        found = sum(times(pid))
         for each in children(pid) if pid != os.getpid() else ():
             with contextlib.suppress(OSError):
                 found += sum(times(each)[:2])
@@ -46,9 +47,9 @@ class Load:
     def table(
         self, first: int, last: int, zero: int, calls: Counter[int], lags: Iterable[tuple[int, float, int]]
     ) -> str:
-        """A line for each second in between (since 1970), named by its distance from `zero`: other calls, the healthy timers
-        that were due then, p50 and maximum of their lags in ms, the load, and the shards of those that were later than 10 ms
-        and ten times the p50. The lags are the second in which a timer was due, ms and shard."""
+        """A line for each second in between (since 1970), named by its distance from `zero`: other calls, the timers of
+        `lags` that were due then, p50 and maximum of their lags in ms, the load, and the shards of those that were later than
+        10 ms and ten times the p50. The lags are the second in which a timer was due, ms and shard."""
         due: dict[int, list[tuple[float, int]]] = {}
         for second, lag, shard in lags:
             due.setdefault(second, []).append((lag, shard))

@@ -89,6 +89,8 @@ class Ledger:
         """The sink gets an event that it does not have yet."""
         if event.key < self.last_event:
             raise Violation(f"out of order: {event}")
+        if event.spec in self.reported:
+            raise Violation(f"reported twice: {event}")
         self.last_event = event.key
         self.reported.add(event.spec)
 

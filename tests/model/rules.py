@@ -52,7 +52,7 @@ class Mutant(Enum):
         34,
         "what waits in a batch of calls is sent although its shard was lost or is handed over",
     )
-    ITEM_SENT_WITHOUT_LEASE = 34, "a batch of calls is sent whatever the node's last heartbeat"
+    ITEM_SENT_WITHOUT_LEASE = 34, "a batch of calls is sent whatever the node's last heartbeat", 15_115
     ITEM_NOT_SENT_IS_FORGOTTEN = 34, "what was not sent with its batch of calls is not due again", 3851
     EVENT_WRITTEN_LATER = 35, "an event is written with the batch after the one that it reports"
     EVENT_READ_BEFORE_DURABLE = (
@@ -62,6 +62,8 @@ class Mutant(Enum):
     )
     EVENTS_SENT_TOGETHER = 35, "an event is published before the one before is acknowledged", 322
     EVENT_DELETED_UNACKNOWLEDGED = 35, "an event is deleted once it was sent, whether the sink has it or not", 626
+    EVENT_NEVER_DELETED = 35, "an event stays although the sink has it", 2
+    EVENT_WRITTEN_TWICE = 35, "each end is reported by two events", 2
     DELETES_BEFORE_UPSERTS = (
         18,
         "a batch in several transactions begins with its deletes, and replaces by delete and insert",

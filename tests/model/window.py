@@ -159,6 +159,9 @@ class Window:
         for row in finished if self._reports else ():
             self._events += 1
             events.append(Event((self.epoch, self._events), row.spec))
+            if self._mutant is Mutant.EVENT_WRITTEN_TWICE:
+                self._events += 1
+                events.append(Event((self.epoch, self._events), row.spec))
         if self._mutant is Mutant.EVENT_WRITTEN_LATER:
             events, self._unwritten = self._unwritten, events
         return events
@@ -333,7 +336,8 @@ class Window:
         """The sink has the event: the next batch deletes it, and the next one may go."""
         if self.sent == event:
             self.sent = None
-            self.published.append(event.key)
+            if self._mutant is not Mutant.EVENT_NEVER_DELETED:
+                self.published.append(event.key)
 
     # ------------------------------------------------------------------ states
 

@@ -42,18 +42,21 @@ Since = Annotated[str | None, typer.Option(metavar="INSTANT", help="Only failure
 
 @command(app, "list", example="failures list --namespace '*'")
 def list_(
-    *, scope: ScopeOptions,
+    *,
+    scope: ScopeOptions,
     since: Since = None,
     by: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="FIELD", help="Group by namespace or tenant, destination, error or kind; may be repeated.",
-            show_default="all of them"
-        )
+            metavar="FIELD",
+            help="Group by namespace or tenant, destination, error or kind; may be repeated.",
+            show_default="all of them",
+        ),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of groups.")] = 50,
     server: ServerOptions,
-    as_json: AsJson = False) -> None:  # fmt: skip
+    as_json: AsJson = False,
+) -> None:
     """List groups of failures, those with most failures first."""
     wanted = given(since=checked_instant("--since", since), groupBy=by)
     answer = server.post("/failures/list", {**scope.fields(), "limit": limit, **wanted})

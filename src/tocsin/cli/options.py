@@ -340,9 +340,6 @@ class RetryOptions:
         return {"retryPolicy": policy or None} if policy or remove else {}
 
 
-#: Without options.
-
-
 @dataclass(frozen=True)
 class HookOptions:
     """Who is notified of what becomes of a timer or a schedule. Those with headers are set through the API."""

@@ -92,9 +92,6 @@ class DevOptions:
     config: ConfigFile = None
 
 
-#: Without options.
-
-
 def serve(*, options: ServeOptions) -> None:
     """Run a server. SIGTERM or Ctrl-C stops it after requests and callbacks in flight have finished; another one, a second
     later or more, stops it immediately, with exit code 143 or 130. While its database can't be reached at its start, it waits

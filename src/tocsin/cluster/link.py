@@ -97,7 +97,7 @@ class PeerLink:
         self._plan_flush()
 
     def notify(self, message: wire.PeerRequest) -> None:
-        """Sends the message soon, if the other node can be reached. Nothing answers it."""
+        """Sends the message soon, if the other node can be reached. Whoever asks something that is answered uses `ask`."""
         if self._channel is not None and self._tick:
             self._channel.send(wire.encode(message))
         else:

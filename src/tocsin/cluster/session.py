@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from typing import assert_never
 
 from tocsin.cluster import wire
 from tocsin.cluster.channel import Channel, ThisNode
@@ -122,6 +123,8 @@ class PeerSession:
                 reply = wire.FlowsCounted(number, local.flow_counts(namespace))
             case wire.AskDestinations(question=asked):
                 reply = wire.DestinationsReported(number, local.destination_reports(asked))
+            case _:
+                assert_never(question)
         self._channel.send(wire.encode(reply))
 
     def _take(self, message: wire.PeerWrites) -> None:

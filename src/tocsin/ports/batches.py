@@ -10,7 +10,8 @@ from tocsin.ports.observer import ATTEMPTS, CALLBACK_DURATION, LAG, Event
 
 class BatchAccepted(Event, frozen=True):
     """The receiver of a batch accepted the callbacks of these timers: their attempts are done, which no `AttemptFinished`
-    reports. Metrics count each of them. `lags_us` are theirs, in the same order; `duration_us` is that of the request."""
+    reports. Metrics count each of them. `lags_us` are theirs, in the same order, or none if the request was never sent;
+    `duration_us` is that of the request."""
 
     namespace: str
     webhook_id: str

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from tocsin.timers.engine.shard import Shard
 
 
-class Attempt(msgspec.Struct, eq=False, gc=False):
+class Attempt(msgspec.Struct, eq=False):
     """A request to a due row's destination, and what follows from it. No task: the caller calls `ended`.
 
     The shard's window has the attempt in flight until its result is recorded. It outlives the window: if the claim is lost in

@@ -243,6 +243,9 @@ class Batch:
         return error
 
     def _ended(self) -> None:
+        # The handle of the event loop that has sent the batch holds it, and is held by it: the rows need not wait for the
+        # garbage collector.
+        self._items, self._ids = [], []
         self._dispatcher.serve_waiting(self.path.destination)
         if not self.path.in_flight:
             self._dispatcher.admission.settle(self.path)

@@ -252,7 +252,7 @@ class Context:
 
     async def _read(self, kind: str, number: int, read: Callable[[], Awaitable[T]], take: Callable[[T], None]) -> bool:
         """Reads the records of a kind, in the read of namespaces of that number, unless none has changed; whether they were
-        taken over, as those are that no later read has returned before."""
+        taken over. They are not if a read that began later was faster."""
         version = await self.bounded(self.store.records_version(kind))
         if version == self._records_from.get(kind, (0, 0))[0]:
             return False

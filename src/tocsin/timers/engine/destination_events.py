@@ -33,8 +33,8 @@ class BreakerClosed(Event, frozen=True):
 
 
 class BatchEnded(Event, frozen=True):
-    """One request with the callbacks of `items` timers ended, under a `webhook_id` of its own. Each timer's attempt is
-    reported beside it."""
+    """One request with the callbacks of `items` timers ended, under a `webhook_id` of its own. Beside it,
+    `BatchAccepted` reports the timers that were accepted, and `AttemptFinished` each of the others."""
 
     destination: str
     webhook_id: str

@@ -88,9 +88,6 @@ class CalendarsPage(PutForm):
             return await self.form(context, fields, edited=True, errors={"name": str(error)}, status=409)
         return self.listed(name.namespace)
 
-    def permit_change(self, context: RequestContext, namespace: str) -> None:
-        context.permit(Role.WRITE, namespace)
-
     async def stored(self, namespace: str, name: str) -> dict[str, str]:
         return _fields_of(await self._requests.get(CalendarId(namespace, name)))
 

@@ -68,6 +68,7 @@ class CredentialsPage(PutForm):
     """The table, the test, the form, and what changes a credential."""
 
     kind, labels, name_field = "credential", _LABELS, "name"
+    role = Role.ADMIN
     taken, too_many = "has a credential already: edit that one", (TooManyCredentials,)
 
     def __init__(self, site: Site) -> None:
@@ -117,9 +118,6 @@ class CredentialsPage(PutForm):
             tested=tested,
             may_change=context.principal.may(Role.ADMIN, namespace),
         )
-
-    def permit_change(self, context: RequestContext, namespace: str) -> None:
-        context.permit(Role.ADMIN, namespace)
 
     async def stored(self, namespace: str, name: str) -> dict[str, str]:
         credential = wire.credential_answer(await self._requests.get(wire.CredentialId(namespace, name)))

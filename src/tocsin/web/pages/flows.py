@@ -49,6 +49,7 @@ class FlowsPage(PutForm):
     """The table, the form, and what changes a rule."""
 
     kind, labels, name_field = "flow", _LABELS, "match"
+    role = Role.ADMIN
     taken, too_many = "has a rule already: edit that one", (TooManyFlows,)
 
     def __init__(self, site: Site) -> None:

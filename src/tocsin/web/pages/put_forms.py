@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from starlette.responses import RedirectResponse, Response
 
+from tocsin.model.access import Role
 from tocsin.model.errors import Conflict, InvalidInput, VersionConflict
 from tocsin.web.pages.context import Fields, RequestContext
 from tocsin.web.pages.forms import Body
@@ -20,6 +21,8 @@ class PutForm(Part):
 
     #: What the form is of, in a sentence.
     kind: ClassVar[str]
+    #: What its principal has to be in the namespace.
+    role: ClassVar[Role] = Role.WRITE
     #: The field that names it within its namespace: why a new one can't have a name, and the error if there are too many.
     name_field: ClassVar[str]
     taken: ClassVar[str]
@@ -38,9 +41,9 @@ class PutForm(Part):
         ]
         return [*own, *super().routes()]
 
-    @abstractmethod
     def permit_change(self, context: RequestContext, namespace: str) -> None:
         """Raises Forbidden unless the principal may put one in the namespace."""
+        context.permit(self.role, namespace)
 
     @abstractmethod
     async def stored(self, namespace: str, name: str) -> dict[str, str]:
@@ -104,7 +107,7 @@ class PutForm(Part):
         status: int = 200,
     ) -> Response:
         """The page with these fields, and what is wrong with them; `problem` is what is wrong with none of them."""
-        namespaces, errors = await self.visible_namespaces(context), errors or {}
+        namespaces, errors = await self.visible_namespaces(context, self.role), errors or {}
         return self._pages.page(
             f"{self.kind}s/form.html",
             context,

@@ -72,9 +72,6 @@ class MonitorEditing(PutForm):
         form = dict.fromkeys(_FIELDS, "") | {"namespace": context.scope, "zone": reader_zone(context)}
         return await self.form(context, form, edited=False)
 
-    def permit_change(self, context: RequestContext, namespace: str) -> None:
-        context.permit(Role.WRITE, namespace)
-
     async def _view(self, namespace: str, name: str) -> MonitorView:
         return await self._requests.monitors.get(*self._requests.name(MonitorName(namespace, name)))
 
