@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.support.cases import each
 
+from tocsin.http_client.target import parse_url
+from tocsin.model.errors import Unavailable
+from tocsin.model.failure import joined_failure
+from tocsin.model.namespace import HistoryMode
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import (
     OTHER_DESTINATIONS,
@@ -21,10 +25,10 @@ from tocsin.statistics.slots import (
 )
 from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.overview import band
-from tocsin.web.pages.overview.content import Verdict, outage_sentence, verdict
+from tocsin.web.pages.overview.content import Verdict, calm, outage_sentence, verdict
 from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Pause, Present
-from tocsin.web.pages.overview.open_failures import OpenFailures
+from tocsin.web.pages.overview.open_failures import OpenFailures, needing_attention
 from tocsin.web.pages.overview.paused import PausedDestination, PausedNamespace, PausedSchedule, PausedSchedules
 
 SECOND, MINUTE = 1_000_000, 60_000_000
@@ -174,25 +178,109 @@ def test_each_row_leads_to_what_it_counts() -> None:
     assert rows(failing=rest)[0][4] == "/timers?view=failed"
 
 
-def test_failures_that_were_dealt_with_need_no_attention() -> None:
-    failing = {failing_place("billing", "http://psp:80", "/charge"): Failures(5, 3, "HTTP_500", NOW)}
-    assert [number for _, _, number, _, _ in rows(failing=failing, left=lambda _: 2)] == ["2"]
+PLACE = failing_place("billing", "http://psp:80", "/charge")
 
-    (place,) = failing
-    left = OpenFailures(None, None)  # type: ignore[arg-type]
-    slots = [Slot(NOW - 2 * MINUTE, failing=failing), Slot(NOW - MINUTE)]
+
+class Listed:
+    """A service that lists failures, read by a clock that is set."""
+
+    def __init__(self) -> None:
+        self.now, self.urls, self.error, self.history = NOW, ["http://psp/charge"], False, HistoryMode.ALL
+        self.namespaces = self.failures = self.destinations = self
+
+    def now_us(self) -> int:
+        return self.now
+
+    async def all(self) -> list[Any]:
+        return [SimpleNamespace(name="billing", history=self.history)]
+
+    async def members(self, *_: Any) -> tuple[list[Any], None]:
+        if self.error:
+            raise Unavailable("away")
+        return [
+            SimpleNamespace(namespace="billing", failure=joined_failure(url, "HTTP_500")) for url in self.urls
+        ], None
+
+    def name_of(self, url: str) -> str:
+        return parse_url(url).origin.destination
+
+
+def read_of(listed: Listed) -> OpenFailures:
+    return OpenFailures(listed, listed)  # type: ignore[arg-type]
+
+
+async def test_failures_that_were_dealt_with_need_no_attention() -> None:
+    listed = Listed()
+    left, failing = read_of(listed), {PLACE: Failures(5, 3, "HTTP_500", NOW - 5 * MINUTE)}
+    slots = [Slot(NOW - 5 * MINUTE, failing=failing), Slot(NOW)]
     # Before the store was read, it is not known.
-    assert left.needing_attention(slots, failing) == failing
-    left._complete = True
-    assert left.needing_attention(slots, failing) == {}
-    # What was replayed and fails again is retried, and that needs attention.
-    again = {place: Failures(2, 0, "HTTP_500", NOW)}
-    slots.append(Slot(NOW, failing=again))
-    assert left.needing_attention(slots, {place: Failures(7, 3, "HTTP_500", NOW)}) == again
-    left._counts["billing", "http://psp/charge"] = 1
-    assert left.needing_attention(slots, failing) == failing
-    left._unlisted, left._counts = frozenset({"billing"}), Counter()
-    assert left.needing_attention(slots, failing) == failing
+    assert left.left(slots)(PLACE) is None and left.number(lambda _: True) is None
+    await left._read()
+    assert (left.left(slots)(PLACE), left.number(lambda _: True)) == (1, 1)
+    assert rows(failing=failing, left=left.left(slots))[0][2] == "1"
+    assert left.number(lambda name: name != "billing") == 0
+    listed.urls = []
+    await left._read()
+    # What is retried still needs attention.
+    assert needing_attention(failing, left.left(slots)) == {PLACE: Failures(2, 0, "HTTP_500", NOW - 5 * MINUTE)}
+    ended = {PLACE: Failures(3, 3, "HTTP_500", NOW - 5 * MINUTE)}
+    assert needing_attention(ended, left.left(slots)) == {}
+    # Where failures are not listed, none is ever dealt with.
+    listed.history = HistoryMode.NONE
+    await left._read()
+    assert needing_attention(ended, left.left(slots)) == ended
+
+
+async def test_failures_later_than_the_list_were_not_dealt_with() -> None:
+    listed = Listed()
+    listed.urls = []
+    left, failing = read_of(listed), {PLACE: Failures(1, 1, "HTTP_500", NOW)}
+    begins_us = NOW - NOW % MINUTE
+    slots = [Slot(begins_us, failing=failing)]
+    await left._read()
+    assert needing_attention(failing, left.left(slots)) == failing
+    # It is listed once it is committed.
+    listed.now = begins_us + MINUTE + SECOND
+    await left._read()
+    assert needing_attention(failing, left.left(slots)) == failing
+    listed.now = begins_us + MINUTE + 20 * SECOND
+    await left._read()
+    assert needing_attention(failing, left.left(slots)) == {}
+    listed.error = True
+    await left._read()
+    assert needing_attention(failing, left.left(slots)) == failing
+
+
+async def test_only_failures_of_a_place_with_a_name_of_its_own_are_dealt_with() -> None:
+    listed = Listed()
+    listed.urls = ["https://b\u00fccher.example/a", "http://[2001:DB8:0::1]/a", "HTTPS://Psp.example:443"]
+    left = read_of(listed)
+    await left._read()
+    for url, path in zip(listed.urls, ["/a", "/a", "/"], strict=True):
+        assert left.left([])(failing_place("billing", listed.name_of(url), path)) == 1
+    for namespace, destination, path in [
+        (OTHER_NAMESPACES, "http://psp:80", "/charge"),
+        ("billing", OTHER_DESTINATIONS, ""),
+        ("billing", "nats://orders", "/"),
+        ("billing", "invalid:", "/"),
+        ("billing", "http://psp:80", "/" + 199 * "a"),
+    ]:
+        assert left.left([])(failing_place(namespace, destination, path)) is None
+
+
+def test_only_what_is_known_is_stated_where_nothing_needs_attention() -> None:
+    known: dict[str, Any] = {"failed": False, "left": 0, "schedules": True, "paused": True, "whole": True}
+    assert calm(**known) == (
+        "Nothing needs attention: nothing failed in the last hour, no schedule has paused itself, no namespace or "
+        "destination is paused, and no outage was seen."
+    )
+    unread = {**known, "schedules": False, "paused": False, "whole": False}
+    assert calm(**unread) == "Nothing needs attention: nothing failed in the last hour."
+    assert calm(**{**unread, "failed": True}) == "Nothing needs attention: no failure of the last hour is left."
+    # Of failures that have no row, such as expired timers, nothing is denied.
+    assert calm(**{**unread, "failed": True, "left": 2}) == "Nothing needs attention."
+    assert calm(**{**unread, "failed": True, "left": None}) == "Nothing needs attention."
+    assert calm(**{**unread, "left": 2}) == "Nothing needs attention."
 
 
 def test_paused_destinations_have_rows_of_their_own() -> None:

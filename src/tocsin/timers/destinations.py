@@ -50,6 +50,13 @@ class Destinations:
         pauses = await self._pauses()
         return self._views([name], found, pauses)[0], complete
 
+    async def paused(self) -> list[DestinationView]:
+        """The paused destinations by name, with what this node knows of them: no other node is asked."""
+        pauses = await self._pauses()
+        names, supervisor = sorted(pauses), self._supervisor
+        known = supervisor.destinations.answer(DestinationQuestion(names)) if names else []
+        return self._views(names, {supervisor.incarnation: known}, pauses)
+
     async def pause(self, name: str) -> None:
         """Lets no attempt of the destination begin, on any node."""
         pause = DestinationPause(name, self._context.clock.now_us())

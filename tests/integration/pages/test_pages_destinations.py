@@ -21,8 +21,8 @@ async def test_destination_is_shown_paused_and_resumed(node: Node) -> None:
     assert f'aria-label="Resume {NAME}"' in shown
     # The page does not wait for long reads.
     async with asyncio.timeout(PATIENCE_S):
-        while "The destination 127.0.0.1:9 is paused." not in (now := (await browser.get("/")).text):
-            pass
+        while "The destination 127.0.0.1:9 is paused." not in (now := (await browser.get("/")).text):  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
     assert 'action="/destinations/resume"' in now and f'name="destination" value="{NAME}"' in now
     assert (await browser.post("/destinations/resume", {"destination": NAME})).status_code == 303
     assert f'aria-label="Resume {NAME}"' not in (await browser.get("/destinations")).text

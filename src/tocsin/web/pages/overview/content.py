@@ -137,8 +137,30 @@ def _troubles(
         )
     if not found:
         return ""
-    words = found[0] if len(found) == 1 else f"{', '.join(found[:-1])}, and {found[-1]}"
+    words = _listed(found)
     return f"{words[:1].upper()}{words[1:]}."
+
+
+def _listed(found: Sequence[str]) -> str:
+    return found[0] if len(found) == 1 else f"{', '.join(found[:-1])}, and {found[-1]}"
+
+
+def calm(*, failed: bool, left: int | None, schedules: bool, paused: bool, whole: bool) -> str:
+    """What is stated where nothing needs attention. `failed`: whether something failed in the last hour; `left`: how many
+    failures are still listed, None if that is unknown; `schedules`, `paused`: whether it is known which are paused; `whole`:
+    whether the scope is the whole service."""
+    found = []
+    if not failed and not left:
+        found.append("nothing failed in the last hour")
+    elif left == 0:
+        found.append("no failure of the last hour is left")
+    if schedules:
+        found.append("no schedule has paused itself")
+    if paused:
+        found.append("no namespace or destination is paused" if whole else "no namespace is paused")
+    if whole:
+        found.append("no outage was seen")
+    return f"Nothing needs attention: {_listed(found)}." if found else "Nothing needs attention."
 
 
 def _rate(minute: Counts) -> str:

@@ -177,7 +177,7 @@ def _destination(paused: PausedDestination, may_admin: bool) -> Incident:
         f"{host_of(paused.name)} is paused",
         "Timers fire there when the destination is resumed.",
         count(paused.waiting),
-        "waiting",
+        "waiting on this node",
         "Resume" if may_admin else "Show",
         "/destinations",
         form="/destinations/resume" if may_admin else "",

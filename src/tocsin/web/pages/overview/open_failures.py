@@ -3,74 +3,107 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from tocsin.model.errors import TocsinError
-from tocsin.model.failure import destination_of, split_failure
+from tocsin.model.errors import InvalidInput, Unavailable
+from tocsin.model.failure import DESTINATION_CHARS_MAX, split_failure
 from tocsin.model.namespace import HistoryMode
+from tocsin.model.redaction import path_of
 from tocsin.ports.clock import Clock
 from tocsin.statistics.counting import PATH_CHARS_MAX
-from tocsin.statistics.slots import OTHER_DESTINATIONS, Failures, Slot, split_place
+from tocsin.statistics.slots import OTHER_NAMESPACES, Failures, Slot, failing_place, split_place
 from tocsin.tasks import Refreshed
 from tocsin.timers.failures import FailureFilter, namespace_of
 from tocsin.timers.service import TimerService
 
-_HOUR_US = 3_600_000_000
+_HOUR_US, _MINUTE_US = 3_600_000_000, 60_000_000
 #: The minimum time between two reads of the store, however many pages are open.
 _READ_INTERVAL_S = 5.0
 #: Failures that are counted one by one. With more, those of the statistics are shown.
 _COUNTED_MAX = 1_000
+#: The statistics count a failure before it is committed. After this time it is listed.
+_COMMITTED_WITHIN_US = 10_000_000
 
 
 class OpenFailures(Refreshed):
-    """The failures of the last hour that nobody has dealt with, as of a few seconds ago. If the store does not respond, the
-    previous result stays: nothing can be replayed meanwhile."""
+    """The failures of the last hour that nobody has dealt with, as of a few seconds ago. While the store does not respond,
+    nothing is known of them."""
 
     def __init__(self, service: TimerService, clock: Clock) -> None:
         super().__init__(_READ_INTERVAL_S)
         self._service = service
         self._clock = clock
-        self._counts: Counter[tuple[str, str]] = Counter()
+        #: By the places of the statistics.
+        self._counts: Counter[str] = Counter()
+        self._namespaces: Counter[str] = Counter()
         #: Namespaces whose failures are not listed.
         self._unlisted: frozenset[str] = frozenset()
         self._complete = False
+        #: What failed in a minute that ended before this was listed when the store was read.
+        self.settled_us = 0
 
     async def _read(self) -> None:
-        wanted = FailureFilter(None, self._clock.now_us() - _HOUR_US)
+        as_of_us = self._clock.now_us()
         try:
             namespaces = await self._service.namespaces.all()
-            rows, cursor = await self._service.failures.members(wanted, _COUNTED_MAX, None)
-        except TocsinError:
+            rows, cursor = await self._service.failures.members(
+                FailureFilter(None, as_of_us - _HOUR_US), _COUNTED_MAX, None
+            )
+        except Unavailable:
+            self._complete = False
             return
+        found = Counter((namespace_of(row), split_failure(row.failure)[0]) for row in rows)
+        self._counts, self._namespaces = Counter(), Counter()
+        origins: dict[str, str] = {}
+        for (namespace, url), number in found.items():
+            self._namespaces[namespace] += number
+            path = path_of(url)
+            origin = url.removesuffix(path)
+            if origin not in origins:
+                origins[origin] = self._named(origin)
+            self._counts[failing_place(namespace, origins[origin], path)] += number
         self._unlisted = frozenset(each.name for each in namespaces if each.history is HistoryMode.NONE)
-        self._counts = Counter((namespace_of(row), split_failure(row.failure)[0]) for row in rows)
-        self._complete = cursor is None
+        self._complete, self.settled_us = cursor is None, as_of_us - _COMMITTED_WITHIN_US
 
-    def of(self, place: str) -> int | None:
-        """How many are left of a place of the statistics; None if that is unknown."""
+    def _named(self, origin: str) -> str:
+        """The origin as the statistics spell it."""
+        try:
+            return self._service.destinations.name_of(origin)
+        except InvalidInput:
+            return ""
+
+    def left(self, slots: Sequence[Slot]) -> Callable[[str], int | None]:
+        """How many failures are left of a place of the statistics, which are of these slots; None if that is unknown, as it
+        is of a place where timers failed in a minute that had not ended well before the store was read."""
+        later = [slot.failing for slot in slots if slot.begins_us + _MINUTE_US > self.settled_us]
+        recent = {place for failing in later for place, failures in failing.items() if failures.exhausted}
+        return lambda place: None if place in recent else self._of(place)
+
+    def _of(self, place: str) -> int | None:
+        if not self._complete:
+            return None
         namespace, destination, path = split_place(place)
-        if not self._complete or namespace in self._unlisted:
+        if namespace == OTHER_NAMESPACES or namespace in self._unlisted:
             return None
-        if destination == OTHER_DESTINATIONS or len(path) >= PATH_CHARS_MAX:
+        # Others have no name in the list of failures, or share one.
+        if not destination.startswith(("http://", "https://")):
             return None
-        return self._counts[namespace, destination_of(f"{destination}{path}")]
+        if len(path) >= PATH_CHARS_MAX or len(destination) + len(path) >= DESTINATION_CHARS_MAX:
+            return None
+        return self._counts[place]
 
-    def needing_attention(self, slots: Sequence[Slot], failing: dict[str, Failures]) -> dict[str, Failures]:
-        """The places of the statistics with what failed there in these slots, the earliest first, and was not dealt with. Of
-        a place without a failure that is left, these are the attempts that failed since the minute of its last failure."""
-        found = {}
-        for place, failures in failing.items():
-            if failures.exhausted and self.of(place) == 0:
-                failures = Failures()
-                for slot in reversed(slots):
-                    of_slot = slot.failing.get(place, Failures())
-                    if of_slot.exhausted:
-                        break
-                    failures.add(of_slot)
-            if failures.failures:
-                found[place] = failures
-        return found
+    def number(self, wanted: Callable[[str], bool]) -> int | None:
+        """How many are left in these namespaces; None if that is unknown."""
+        return sum(number for name, number in self._namespaces.items() if wanted(name)) if self._complete else None
 
-    def number(self, wanted: Callable[[str], bool]) -> int:
-        """How many are left in these namespaces, as far as they were counted."""
-        return sum(number for (namespace, _), number in self._counts.items() if wanted(namespace))
+
+def needing_attention(failing: Mapping[str, Failures], left: Callable[[str], int | None]) -> dict[str, Failures]:
+    """The places of the statistics with what failed there; where none of the ends that failed is left, only the attempts
+    after which timers were retried."""
+    found = {}
+    for place, failures in failing.items():
+        if failures.exhausted and left(place) == 0:
+            failures = Failures(failures.failures - failures.exhausted, 0, failures.last_error, failures.last_at)
+        if failures.failures:
+            found[place] = failures
+    return found

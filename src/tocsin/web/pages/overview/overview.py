@@ -20,13 +20,13 @@ from tocsin.web.pages.outages import RUNBOOK
 from tocsin.web.pages.overview import band, content
 from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Nodes, Present
-from tocsin.web.pages.overview.open_failures import OpenFailures
+from tocsin.web.pages.overview.open_failures import OpenFailures, needing_attention
 from tocsin.web.pages.overview.paused import Paused, PausedSchedule, PausedSchedules
 from tocsin.web.pages.overview.upcoming import Upcoming
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.site import Part, Site, route
 
-_HOUR_US = 3_600_000_000
+_HOUR_US, _MINUTE_US = 3_600_000_000, 60_000_000
 #: Something fails at a place if it failed there within this time.
 _FAILS_US = 180_000_000
 #: Minutes of the table that repeats the chart as text.
@@ -126,9 +126,10 @@ class Overview(Part):
 
     def _verdict(self, scope: _Scope, hour: Hour, present: Present) -> content.Verdict:
         sums = total([hour.complete, hour.open], self._places_max)
+        left = self._failures.left([*hour.slots, hour.open])
         failing = {
             split_place(place)[1]
-            for place, failures in self._failures.needing_attention([*hour.slots, hour.open], sums.failing).items()
+            for place, failures in needing_attention(sums.failing, left).items()
             if scope.wanted(split_place(place)[0]) and hour.at_us - failures.last_at <= _FAILS_US
         }
         others = [each for each in self._service.not_ready_because() if not each.startswith(_PAUSED)]
@@ -152,6 +153,7 @@ class Overview(Part):
         slots = [*hour.slots, hour.open]
         sums = total([hour.complete, hour.open], self._places_max)
         outages = self._outages(hour)
+        left, listed = self._failures.left(slots), self._failures.number(scope.wanted)
         link = band.query_of(scope.namespace)
         drawn = band.band(slots, scope.wanted, outages, hour.at_us, link)
         return {
@@ -169,8 +171,8 @@ class Overview(Part):
                 destinations=self._paused.destinations if scope.whole else [],
                 schedules=self._paused_schedules(scope),
                 slots=slots,
-                failing=self._failures.needing_attention(slots, sums.failing),
-                left=self._failures.of,
+                failing=needing_attention(sums.failing, left),
+                left=left,
                 calls_failing=sums.calls_failing if scope.whole else {},
                 wanted=scope.wanted,
                 may_admin=context.principal.may(Role.ADMIN),
@@ -179,7 +181,14 @@ class Overview(Part):
                 now_us=hour.at_us,
                 link=link,
             ),
-            "schedules_known": self._schedules.complete,
+            "calm": content.calm(
+                failed=bool(drawn.sums.failed or drawn.sums.expired or (scope.whole and sums.calls.failed)),
+                left=listed,
+                schedules=self._schedules.complete,
+                paused=self._paused.known,
+                whole=scope.whole,
+            ),
+            "listed": listed,
             "minutes": [(slot.begins_us, slot.counts(scope.wanted)) for slot in slots[-_MINUTES_SHOWN:]],
             "present": present if scope.whole else None,
             "calls_hour": sums.calls,
@@ -217,6 +226,7 @@ class Overview(Part):
             calls.submitted + calls.succeeded + calls.failed if scope.whole else "",
             len(self._due(scope, hour)),
             self._failures.number(scope.wanted),
+            self._failures.settled_us // _MINUTE_US,
             " ".join(f"{each.name}:{each.waiting}" for each in self._paused.destinations) if scope.whole else "",
             len(schedules := self._paused_schedules(scope)),
             max((each.ended_at // 1_000_000 for each in schedules), default=0),

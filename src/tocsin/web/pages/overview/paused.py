@@ -20,8 +20,6 @@ from tocsin.web.pages.counts import COUNTED_MAX, BoundedCount, count_timers
 _READ_INTERVAL_S = 5.0
 #: Reads of a hundred schedules each with which one look goes on. No index has the paused ones.
 _LOOK_READS_MAX = 10
-#: Destinations that are looked at.
-_DESTINATIONS_MAX = 100
 #: Schedules that paused themselves of which something is kept.
 _KEPT_MAX = 1_000
 
@@ -35,7 +33,7 @@ class PausedNamespace:
 
 
 class PausedDestination(NamedTuple):
-    """A paused destination, and how many due timers wait for it in the memory of all nodes."""
+    """A paused destination, and how many due timers wait for it in the memory of this node."""
 
     name: str
     waiting: int
@@ -57,17 +55,17 @@ class Paused(Refreshed):
         self._clock = clock
         self.namespaces: list[PausedNamespace] = []
         self.destinations: list[PausedDestination] = []
+        #: Whether they have been read at all.
+        self.known = False
 
     async def _read(self) -> None:
         try:
             names = [each.name for each in await self._service.namespaces.all() if each.paused]
             now_us = self._clock.now_us()
             self.namespaces = [PausedNamespace(name, await count_due(self._service, name, now_us)) for name in names]
-            # The paused ones come first.
-            views, _, _ = await self._service.destinations.list(_DESTINATIONS_MAX)
-            self.destinations = [
-                PausedDestination(each.total.name, each.total.waiting) for each in views if each.paused_at is not None
-            ]
+            views = await self._service.destinations.paused()
+            self.destinations = [PausedDestination(each.total.name, each.total.waiting) for each in views]
+            self.known = True
         except Unavailable:
             return
 
