@@ -29,7 +29,7 @@ from tocsin.web.pages.overview.content import Verdict, calm, outage_sentence, ve
 from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Pause, Present
 from tocsin.web.pages.overview.open_failures import OpenFailures, needing_attention
-from tocsin.web.pages.overview.paused import PausedDestination, PausedNamespace, PausedSchedule, PausedSchedules
+from tocsin.web.pages.overview.paused import Paused, PausedDestination, PausedNamespace, PausedSchedule, PausedSchedules
 
 SECOND, MINUTE = 1_000_000, 60_000_000
 DATABASE = "PostgreSQL at db:5432"
@@ -289,6 +289,30 @@ def test_paused_destinations_have_rows_of_their_own() -> None:
         ("paused", "carrier.example:443 is paused", "3", "Resume", "/destinations"),
     ]  # fmt: skip
     assert rows(destinations=paused, may_admin=False)[0][3] == "Show"
+
+
+async def test_whether_something_is_paused_is_unknown_until_the_store_was_read() -> None:
+    class Service:
+        def __init__(self) -> None:
+            self.namespaces = self.destinations = self
+            self.away = True
+
+        async def all(self) -> list[Any]:
+            return []
+
+        # Of this node alone, as others may be silent.
+        async def paused(self) -> list[Any]:
+            if self.away:
+                raise Unavailable("away")
+            return [SimpleNamespace(total=SimpleNamespace(name="https://carrier.example:443", waiting=3))]
+
+    service = Service()
+    paused = Paused(service, Listed())  # type: ignore[arg-type]
+    await paused._read()
+    assert not paused.known
+    service.away = False
+    await paused._read()
+    assert (paused.known, paused.destinations) == (True, [PausedDestination("https://carrier.example:443", 3)])
 
 
 def test_pauses_come_first_and_outages_that_are_over_last() -> None:
