@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.e2e.browser import window
+from tests.e2e.browser import Window, window
 from tests.e2e.tenant import Tenant, in_seconds
 from tests.support.calls import Api, Inbox
 from tests.support.server import ServerProcess
@@ -17,19 +17,21 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NOWHERE = "http://127.0.0.1:9/hook"
 ROWS = 30
-#: Sums the layout shifts from now on, and notes what moved and whether a part of the page was drawn again.
+#: Sums the layout shifts from now on, and notes what moved.
 _WATCH = """() => {
-  window.moved = { by: 0, what: [], changed: false };
-  document.body.addEventListener("tocsin:changed", () => { moved.changed = true; });
+  window.moved = { by: 0, what: [] };
   const words = ({ node }) => node?.outerHTML?.slice(0, 120) ?? node?.textContent ?? "";
   new PerformanceObserver((list) => {
     for (const each of list.getEntries()) { moved.by += each.value; moved.what.push(...each.sources.map(words)); }
   }).observe({ type: "layout-shift" });
 }"""
+#: The clock that a test moves draws no frames.
+_KEEP_FRAMES = "window.realFrame = requestAnimationFrame.bind(window)"
 #: Chromium reports a frame's layout shift after the frame.
-_MOVED = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(moved))))"
+_MOVED = "new Promise((done) => realFrame(() => realFrame(() => done(moved))))"
 #: Which rows stand where.
-_ROWS = "[...document.querySelectorAll('#results tbody tr')].map((row) => [row.dataset.id, row.getBoundingClientRect().top])"
+_ROWS = """[...document.querySelectorAll("main tbody tr")].map(
+  (row) => [row.querySelector(".id").textContent, row.getBoundingClientRect().top])"""
 _SHIFT_MAX = 0.01
 
 
@@ -54,7 +56,8 @@ async def change(api: Api, tenant: Tenant, calls: list[str], url: str) -> None:
         assert (await api("timers/update", **timer, delay="0s", callbackUrl=url))[0] == 200
         named = {"namespace": "default", "scheduleId": f"x{number:02d}"}
         assert (await api("schedules/pause", **named))[0] == 200
-        await api("monitors/ping", namespace="default", id=f"x{number:02d}", event="success")
+        pinged = {"namespace": "default", "id": f"x{number:02d}", "event": "success"}
+        assert (await api("monitors/ping", **pinged))[0] == 200
         assert await tenant.delete(calls[number]) == 204
     assert (await api("timers/delete", namespace="default", timerId="t06"))[0] == 204
 
@@ -64,18 +67,18 @@ async def test_nothing_moves_on_a_live_page(
     browser: Browser, server: ServerProcess, api: Api, tenant: Tenant, inbox: tuple[Inbox, str], look: str
 ) -> None:
     calls = await stocked(api, tenant)
-    # Which rows have changed. Nodes changes by itself. Not Now, which says so where a busy machine fires late.
+    # Which rows have changed, and what the button reads then. Neither Now nor Nodes, which show how busy the machine is.
     changed = {
-        "/timers": "tr:has-text('completed')",
-        "/schedules": "tr:has-text('paused')",
-        tenant.list: "tr[data-left]",
-        "/monitors": "tr:has-text('on time')",
-        "/nodes": "",
+        "/timers": ("tr:has-text('completed')", "5 finished"),
+        "/schedules": ("tr:has-text('paused')", ""),
+        tenant.list: ("tr[data-left]", "4 gone"),
+        "/monitors": ("tr:has-text('on time')", None),
     }
     async with AsyncExitStack() as stack:
         pages: dict[str, Page] = {}
         for path in changed:
             shown = await stack.enter_async_context(window(browser, server.url, look))
+            await shown.context.add_init_script(_KEEP_FRAMES)
             await shown.page.clock.install()
             await shown.go(path)
             await expect(shown.page.locator("#link-state")).to_have_attribute("data-state", "live")
@@ -85,12 +88,60 @@ async def test_nothing_moves_on_a_live_page(
         before = {path: await pages[path].evaluate(_ROWS) for path in changed}
         await change(api, tenant, calls, inbox[1])
         for path, page in pages.items():
-            if changed[path]:
-                await expect(page.locator(changed[path])).to_have_count(4)
-            else:
-                await page.wait_for_function("() => moved.changed")
+            row, words = changed[path]
+            await expect(page.locator(row)).to_have_count(4)
             # What a page does a moment later.
             await page.clock.run_for(5_000)
-            assert await page.evaluate(_ROWS) == before[path], path
+            if words is not None:
+                await expect(page.locator("#fresh")).to_have_text(words)
             moved = await page.evaluate(_MOVED)
+            assert await page.evaluate(_ROWS) == before[path], path
             assert moved["by"] <= _SHIFT_MAX, (path, moved)
+
+
+async def test_timers_that_left_no_trace_are_gone(shown: Window, api: Api, inbox: tuple[Inbox, str]) -> None:
+    page = shown.page
+    assert (await api("namespaces/create", name="traceless", history="none"))[0] == 200
+    for number in range(4):
+        await api.create(f"t{number}", NOWHERE, namespace="traceless", delay=f"{3_600 + number}s")
+    await page.clock.install()
+    await shown.go("/timers?namespace=traceless")
+    await expect(page.locator("#link-state")).to_have_attribute("data-state", "live")
+    await page.get_by_label("Select t0").check()
+    await page.get_by_label("Select t3").check()
+    for number in range(2):
+        sent = {"namespace": "traceless", "timerId": f"t{number}", "delay": "0s", "callbackUrl": inbox[1]}
+        assert (await api("timers/update", **sent))[0] == 200
+    gone = page.locator("#results .state:has-text('gone')")
+    await expect(gone).to_have_count(2)
+    await expect(page.locator("#results [data-left] [data-due], #results [data-left][data-due]")).to_have_count(0)
+    await expect(page.locator("#fresh")).to_have_text("2 finished")
+    await expect(page.locator("#shown")).to_have_text("2 timers")
+    # They are not selected any more, and the line stands below them.
+    await expect(page.get_by_label("Select t0")).to_be_disabled()
+    await expect(page.locator("#picked-count")).to_have_text("1 timer selected")
+    await expect(page.locator("tr.first-next")).to_have_attribute("data-id", "t2")
+    # Nothing more is asked about them.
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.post_data or ""))
+    await page.clock.run_for(5_000)
+    assert not [body for body in asked if "traceless%2Ft0" in body]
+
+
+async def test_a_list_whose_rows_have_left_loads_itself(shown: Window, api: Api, inbox: tuple[Inbox, str]) -> None:
+    page = shown.page
+    assert (await api("namespaces/create", name="wall"))[0] == 200
+    await api.create("first", NOWHERE, namespace="wall", delay="1h")
+    await shown.go("/timers?namespace=wall")
+    await expect(page.locator("#link-state")).to_have_attribute("data-state", "live")
+    row = page.locator("tr[data-id='first']")
+    # While the pointer is on the list, it stays.
+    await row.hover()
+    await api.create("second", NOWHERE, namespace="wall", delay="2h")
+    sent = {"namespace": "wall", "timerId": "first", "delay": "0s", "callbackUrl": inbox[1]}
+    assert (await api("timers/update", **sent))[0] == 200
+    await expect(page.locator("#fresh")).to_have_text("1 new, 1 finished")
+    await expect(row).to_have_attribute("data-left", "")
+    await page.mouse.move(0, 0)
+    await expect(row).to_have_count(0)
+    await expect(page.locator("tr[data-id='second']")).to_be_visible()

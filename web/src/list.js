@@ -3,7 +3,7 @@ import { nextLink } from "./rows.js";
 import { fieldInstant, fieldText, put } from "./times.js";
 import { counted, number } from "./toast.js";
 
-const boxes = () => [...document.querySelectorAll("#results tbody .pick input")];
+const boxes = () => [...document.querySelectorAll("#results tbody .pick input:enabled")];
 
 function showPicked() {
   const bar = document.getElementById("picked");

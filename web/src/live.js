@@ -1,11 +1,12 @@
 // Live updates of a page: the server sends an event when something has changed, and the page asks for what it shows and changes into
 // that in place. Nothing moves: the focus, open menus, the selection and rows that have left the tab stay, until a button that counts
-// them and the new rows loads the list again.
+// them and the new rows loads the list again. A list whose rows have all left does so itself when nobody is at work in it.
 import { morph } from "./morph.js";
 import { asOf, showOutage } from "./outage.js";
-import { markEnd, partsInView, results, rows, start } from "./rows.js";
+import { peekIsOpen } from "./peek.js";
+import { left, markNext, partsInView, results, rows, showCount, start } from "./rows.js";
 import { clock, nowMs, put, serverShows } from "./times.js";
-import { ask, load, number } from "./toast.js";
+import { ask, dialogIsOpen, load, number } from "./toast.js";
 
 const TICK_MS = 1000;
 const FRESH_EVERY_MS = 2000;
@@ -29,6 +30,7 @@ let version = "";
 let freshAt = 0;
 let freshFor = 0;
 let freshWords = "";
+let leftAt = 0;
 let ticks = 0;
 
 // The part of a page that the server draws again. A page with a list has none, and many elements to search.
@@ -105,6 +107,7 @@ async function refresh() {
   try {
     if (part()) await refreshPart(part());
     if (results()) await refreshRows(results());
+    if (results()) reloadLeft();
     if (results()) await findFresh(results());
   } catch (error) {
     // An error response comes from a server that can be reached.
@@ -147,8 +150,8 @@ function showEnded(state) {
 
 async function refreshRows(list) {
   const now = list.dataset.news ?? "";
-  const places = partsInView().filter((each) => each.dataset.news !== now || each.querySelector(`[data-due] ${UNSETTLED}`));
-  const wanted = places.flatMap((each) => [...each.rows]).slice(0, Number(list.dataset.rowsMax));
+  const places = partsInView().filter((each) => each.dataset.news !== now || each.querySelector(`[data-due]:not([data-left], [data-left] *) ${UNSETTLED}`));
+  const wanted = places.flatMap((each) => [...each.rows]).filter((row) => "v" in row.dataset).slice(0, Number(list.dataset.rowsMax));
   if (!wanted.length) return;
   const body = new URLSearchParams(list.dataset.scope);
   body.append("rows", JSON.stringify(wanted.map((row) => [row.dataset.key, row.dataset.v])));
@@ -163,14 +166,44 @@ async function refreshRows(list) {
     const row = rows.get(next.dataset.key);
     if (!row) continue;
     // What no longer exists has no cells.
-    if (next.cells.length) morph(row, next);
+    const gone = !next.cells.length;
+    if (gone) showGone(row);
+    else morph(row, next);
     // The row whose id was searched for is shown on every tab.
-    if (!("left" in next.parentElement.dataset) || row.parentElement.matches(".exact")) delete row.dataset.left;
-    else row.dataset.left = "";
+    if (!gone && (!("left" in next.parentElement.dataset) || row.parentElement.matches(".exact"))) delete row.dataset.left;
+    else if (!left(row)) {
+      row.dataset.left = "";
+      leftAt = Date.now();
+    }
     document.dispatchEvent(new CustomEvent("tocsin:row", { detail: row }));
   }
-  for (const each of places) { each.dataset.news = now; markEnd(each); }
+  for (const each of places) each.dataset.news = now;
+  markNext();
+  showCount();
   showNews();
+  document.dispatchEvent(new CustomEvent("tocsin:rows"));
+}
+
+// Without its version, the row is not asked for again.
+function showGone(row) {
+  for (const each of [row, ...row.querySelectorAll("[data-due]")]) delete each.dataset.due;
+  delete row.dataset.v;
+  row.dataset.tab = "";
+  const state = row.querySelector(".state");
+  state.dataset.tone = "soft";
+  state.removeAttribute("title");
+  put(state.lastElementChild, "gone");
+  const box = row.querySelector(".pick input");
+  if (box) Object.assign(box, { checked: false, disabled: true });
+}
+
+const inUse = () => results().querySelector(".list:hover") || results().contains(document.activeElement) || document.querySelector("#picked[data-some]") || peekIsOpen() || dialogIsOpen();
+
+// After a moment, in which the outcomes can be read.
+function reloadLeft() {
+  if (Date.now() - leftAt < FRESH_EVERY_MS || !rows.size || ![...rows.values()].every(left) || inUse()) return;
+  leftAt = Date.now();
+  document.getElementById("filters").requestSubmit();
 }
 
 // Looks for rows that the list would show now and this page lacks.
@@ -197,8 +230,8 @@ async function findFresh(list) {
 function showNews() {
   const fresh = document.getElementById("fresh");
   if (!fresh) return;
-  const left = [...rows.values()].filter((row) => "left" in row.dataset).length;
-  const words = [freshWords, left ? `${number(left)} ${results().dataset.leftWord}` : ""].filter(Boolean).join(", ");
+  const gone = [...rows.values()].filter(left).length;
+  const words = [freshWords, gone ? `${number(gone)} ${results().dataset.leftWord}` : ""].filter(Boolean).join(", ");
   put(fresh, words);
 }
 

@@ -17,14 +17,19 @@ export const results = () => document.getElementById("results");
 export const rows = new Map();
 // Faster than a selector, which the browser would compare with every element of thousands of rows.
 export const parts = () => [...(results()?.querySelector("table")?.tBodies ?? [])];
+const all = () => parts().flatMap((part) => [...part.rows]);
 export const nextLink = () => document.querySelector("#follow a[rel='next']");
 const cursorOf = (part) => part?.dataset.cursor ?? "";
-const isFull = () => rows.size >= Number(results().dataset.shownMax);
+// Whether a row has left the tab: then it is shown, but is not part of the list any more.
+export const left = (row) => "left" in row.dataset;
+const staying = () => [...rows.values()].filter((row) => !left(row)).length;
+const isFull = () => staying() >= Number(results().dataset.shownMax);
 const inView = new Set();
 // The cursors of the chunks before the first one on the page, and the key of the list's first row then.
 let above = [];
 let first = "";
 let settling = 0;
+let marked = null;
 
 // The parts in the viewport or near it; before the browser has reported any, the first ones.
 export function partsInView() {
@@ -36,8 +41,8 @@ export function partsInView() {
 // `known`: the first ones there, at most so many. `whole`: there are no others.
 export function start(most) {
   if (above.length) return { cursor: "", known: [first], whole: "no" };
-  const known = parts().flatMap((part) => [...part.rows]).slice(0, most).map((row) => row.dataset.key);
-  return { cursor: cursorOf(parts()[0]), known, whole: nextLink() || rows.size > most ? "no" : "yes" };
+  const known = all().filter((row) => !left(row)).map((row) => row.dataset.key);
+  return { cursor: cursorOf(parts()[0]), known: known.slice(0, most), whole: nextLink() || known.length > most ? "no" : "yes" };
 }
 
 const near = new IntersectionObserver((entries) => {
@@ -59,9 +64,15 @@ function watch() {
   for (const end of document.querySelectorAll("#first, #follow")) ahead.observe(end);
 }
 
-// The next part may begin with the first row that is not due. A selector that looks ahead would cost each change of a row all rows.
-export function markEnd(part) {
-  part.toggleAttribute("data-ends-due", Boolean(part.rows[part.rows.length - 1]?.matches("[data-tab~='due']")));
+// In a list by due time, marks the first row that is not due, unless the list begins with it. A selector would have to look at all
+// rows before.
+export function markNext() {
+  if (!results().querySelector("table")?.matches(".grouped")) return;
+  const listed = all().filter((row) => !row.parentElement.matches(".exact"));
+  const at = listed.findIndex((row) => row.matches("[data-tab~='next']"));
+  marked?.classList.remove("first-next");
+  marked = at > 0 ? listed[at] : null;
+  marked?.classList.add("first-next");
 }
 
 function adopt(part) {
@@ -72,15 +83,14 @@ function adopt(part) {
   }
   // Of an incomplete list each row is fetched once more when it comes into view.
   part.dataset.news = "incomplete" in list ? "none" : list.news ?? "";
-  markEnd(part);
   near.observe(part);
 }
 
-function showCount() {
+export function showCount() {
   const words = document.getElementById("shown");
   if (!words) return;
-  if (document.querySelector("#follow[data-searching]")) words.textContent = `${number(rows.size)} found so far`;
-  else words.textContent = nextLink() ? `Showing ${number(rows.size)}` : counted(rows.size, results().dataset.noun);
+  if (document.querySelector("#follow[data-searching]")) words.textContent = `${number(staying())} found so far`;
+  else words.textContent = nextLink() ? `Showing ${number(staying())}` : counted(staying(), results().dataset.noun);
 }
 
 // Loads the rows below, or those above that were shown before a reload.
@@ -121,6 +131,7 @@ function add(added, below) {
   if (below) results().querySelector("table").append(...added);
   else top.before(...added);
   for (const part of added) adopt(part);
+  markNext();
   // What is in view stays where it is.
   if (!below) scrollBy({ top: top.getBoundingClientRect().top - before, behavior: "instant" });
 }
@@ -143,7 +154,7 @@ function keep() {
   lists.delete(link);
   lists.set(link, {
     cursors: [...above, ...new Set(parts().map(cursorOf))],
-    first: above.length ? first : parts().find((part) => part.rows.length).rows[0].dataset.key,
+    first: above.length ? first : all().find((row) => !left(row))?.dataset.key ?? "",
     row: row.dataset.key,
     offset: row.getBoundingClientRect().top,
   });
@@ -188,6 +199,7 @@ function begin() {
   near.disconnect();
   above = [];
   for (const part of parts()) adopt(part);
+  markNext();
   showCount();
   watch();
 }

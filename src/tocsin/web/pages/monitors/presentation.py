@@ -10,6 +10,7 @@ from statistics import median_low
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.monitor import MonitorStatus
 from tocsin.model.period import Period, PeriodStatus
+from tocsin.model.schedule_words import ELAPSED
 from tocsin.timers.monitors import MonitorView
 from tocsin.web.http.schedules import sentence
 from tocsin.web.pages.presentation import State, path_below, span
@@ -74,10 +75,13 @@ def monitor_path(view: MonitorView) -> str:
     return path_below("/monitors", view.timer.namespace, view.timer.id)
 
 
-def rule_of(view: MonitorView) -> str:
-    """When a report is expected, in words."""
+def rule_of(view: MonitorView, *, whole: bool = False) -> str:
+    """When a report is expected, in words. `whole`: with what a list has no room for, that an interval is of elapsed time."""
     watched = view.monitor.definition.schedule
-    return f"as schedule {watched} fires" if watched is not None else sentence(view.monitor.definition.rule)
+    if watched is not None:
+        return f"as schedule {watched} fires"
+    words = sentence(view.monitor.definition.rule)
+    return words if whole else words.replace(ELAPSED, "")
 
 
 def headline(view: MonitorView, now_us: int) -> str:
