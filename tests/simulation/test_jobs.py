@@ -4,6 +4,7 @@ while a job goes on."""
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -440,6 +441,25 @@ def test_failures_are_replayed_once_each_although_the_node_is_killed() -> None:
         assert all(timers[name].replay and not timers[name].attempts for name in failed)
         assert ROWS - RATE <= job.counts.changed <= ROWS
         assert not job.counts.errors
+
+    play(scenario)
+
+
+def test_replayed_timers_are_due_one_after_another() -> None:
+    """At a rate at which many are written together."""
+
+    async def scenario(world: Jobbing) -> None:
+        rate = 2_000
+        for number in range(ROWS):
+            await world.create(f"f{number}", due_us=world.true_us() - HOUR, expire_after_us=SECOND)
+        node = world.nodes[1]
+        assert node.service is not None
+        await asyncio.sleep(3.0)
+        await node.ask(node.service.namespaces.update("a", paused=True))
+        await _jobs_asked(world, world.job(JobAction.REPLAY, kind=JobKind.FAILURES, rate_per_second=rate))
+        assert (await world.ended()).counts.changed == ROWS
+        dues = sorted(timer.execute_at for timer in world.timers().values() if timer.replay)
+        assert min(later - due for due, later in itertools.pairwise(dues)) >= SECOND // rate - 1
 
     play(scenario)
 
