@@ -152,7 +152,7 @@ class Crowd:
     def _timer(self, name: str, host: str, due_s: float, namespace: str, size: int, timeout_s: float) -> Timer:
         due = EPOCH_US + int(due_s * SECOND)
         payload = msgspec.Raw(b'"' + b"x" * size + b'"')
-        url = f"http://{host}" if "/" in host else f"http://{host}/"
+        url = host if "://" in host else f"http://{host}" if "/" in host else f"http://{host}/"
         return Timer(namespace, name, due, url, due, due, payload=payload, timeout_us=int(timeout_s * 1e6))
 
     def keep(

@@ -258,9 +258,13 @@ class Node:
 
     def _accounts(self, supervisor: Supervisor) -> Iterator[tuple[str, object]]:
         dispatcher, admission = supervisor.dispatcher, supervisor.dispatcher.admission
-        yield "callbacks in flight", dispatcher.in_flight or admission._in_flight_of
+        kinds = (admission.callbacks, admission.messages)
+        yield (
+            "callbacks in flight",
+            dispatcher.in_flight or [each._in_flight_of for each in kinds if each._in_flight_of],
+        )
         yield "timers that wait for a destination", dispatcher.waiting or admission._deferred
-        yield "queues that wait for a turn", admission.blocked
+        yield "queues that wait for a turn", [*admission.callbacks.blocked, *admission.messages.blocked]
         yield (
             "shards that wait for a slot",
             [shard.shard_id for shard in (*dispatcher._starved, *dispatcher._continuing)],

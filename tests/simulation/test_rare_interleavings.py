@@ -46,7 +46,7 @@ def test_destination_is_forgotten_when_its_last_deferred_timer_is_canceled() -> 
         await asyncio.sleep(6.5 - crowd.loop.time())
         admission = crowd.supervisor.dispatcher.admission
         assert "fine" in admission.destinations
-        assert admission.blocked
+        assert admission.callbacks.blocked
         crowd.supervisor.shards[0].accept(WriteOp(OpKind.DELETE, timer_uuid("a", "w"), "a"))
         await asyncio.sleep(15 + IDLE_DESTINATION_US / 1e6)
         assert "fine" not in admission.destinations

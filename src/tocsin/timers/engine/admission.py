@@ -1,9 +1,9 @@
 """Admission control: which due timers may fire now and which are deferred.
 
-It shares the node's callback slots among namespaces and destinations, a destination's among its paths, and the memory for
-deferred timers among the shards. All are divided by one rule: a claimant may hold up to `GREED` times what is free. One
-alone gets four fifths; several that want more than there is get equal parts; and something is always left for a newcomer.
-No claimant has to be counted or weighted.
+It shares the node's slots among namespaces and destinations, a destination's among its paths, and the memory for deferred
+timers among the shards. Messages to NATS subjects, which take no connection each, have slots of their own. All are divided
+by one rule: a claimant may hold up to `GREED` times what is free. One alone gets four fifths; several that want more than
+there is get equal parts; and something is always left for a newcomer. No claimant has to be counted or weighted.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from tocsin.model.answer import NoResponse, Response
 from tocsin.model.failure import short_error
+from tocsin.model.subjects import is_subject_url
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import Obstacle
 from tocsin.ports.http import Caller
 from tocsin.timers.engine.breaker import Breaker, BreakerState
 from tocsin.timers.engine.destination import (
-    GREED,
     OTHER_PATHS,
     Deferred,
     Destination,
@@ -32,6 +32,7 @@ from tocsin.timers.engine.destination import (
 )
 from tocsin.timers.engine.destination_events import BreakerClosed, BreakerOpened
 from tocsin.timers.engine.rows import HELD, Row
+from tocsin.timers.engine.slots import GREED, Slots
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.context import Context
@@ -71,15 +72,12 @@ class Admission:
         self._nothing_waits_at = left
         #: Destinations in use, or in the last few minutes.
         self.destinations: dict[str, Destination] = {}
-        #: Callbacks in flight.
-        self.in_flight = 0
-        self._in_flight_of: dict[str, int] = {}
+        limits = context.limits
+        self.callbacks = Slots(limits.callbacks_in_flight_max, limits.destination_in_flight_max)
+        self.messages = Slots(limits.messages_in_flight_max, limits.subject_in_flight_max)
         #: Deferred rows.
         self.waiting = 0
         self._deferred: dict[Shard, Deferred] = {}
-        #: Queues whose destination has room and whose namespace has used up its share of the slots, by namespace, in the
-        #: order of their turns. All other queues are served when their destination gets room.
-        self.blocked: dict[str, dict[Queue, None]] = {}
         # Since when (boot time) paths have been idle, longest first.
         self._idle: dict[DestinationPath, int] = {}
 
@@ -92,27 +90,25 @@ class Admission:
         name, prefix = caller.destination(url), path_prefix(url)
         destination = self.destinations.get(name)
         if destination is None:
-            destination = self.destinations[name] = self._new_destination(name, caller)
+            destination = self.destinations[name] = self._new_destination(name, caller, self._slots_of(url))
         path = destination.paths.get(prefix)
-        return destination.new_path(prefix, self._limits.destination_in_flight_max) if path is None else path
+        return destination.new_path(prefix) if path is None else path
 
-    def _new_destination(self, name: str, caller: Caller) -> Destination:
+    def _slots_of(self, url: str) -> Slots:
+        return self.messages if is_subject_url(url) else self.callbacks
+
+    def _new_destination(self, name: str, caller: Caller, slots: Slots) -> Destination:
         context = self._context
         # What this process handles itself is no receiver that could be spared.
         other = caller is context.caller
         breaker = Breaker(enabled=other and context.breaker.enabled, wait_us_max=context.breaker.wait_max_us)
         paused = other and name in context.paused_destinations
-        return Destination(name, caller, self._limits.destination_in_flight_max, breaker, paused=paused)
+        return Destination(name, caller, slots, breaker, paused=paused)
 
     @property
-    def free(self) -> int:
-        """Free slots of the node."""
-        return self._limits.callbacks_in_flight_max - self.in_flight
-
-    def has_slot(self, namespace: str) -> bool:
-        """Whether the namespace may have one more slot."""
-        free = self._limits.callbacks_in_flight_max - self.in_flight
-        return self._in_flight_of.get(namespace, 0) < GREED * free
+    def in_flight(self) -> int:
+        """Attempts in flight, of both kinds."""
+        return self.callbacks.in_flight + self.messages.in_flight
 
     def obstacle(self, namespace: str, name: str, url: str) -> Obstacle:
         """Why a timer of the namespace gets no slot for the URL, whose destination has that name, now."""
@@ -127,31 +123,27 @@ class Admission:
             path = known.known_path(path_prefix(url))
             if known.in_flight >= known.limit or (path is not None and not path.has_room):
                 return Obstacle.DESTINATION
-        if self.free <= 0:
+        slots = self._slots_of(url)
+        if slots.free <= 0 or self.callbacks.free <= 0:
             return Obstacle.NODE
-        return Obstacle.NONE if self.has_slot(namespace) else Obstacle.NAMESPACE
+        return Obstacle.NONE if slots.has_slot(namespace) else Obstacle.NAMESPACE
 
     def begin(self, path: DestinationPath, namespace: str) -> int:
         """Takes a slot for a callback that begins. Returns what `learn` needs."""
         destination = path.destination
-        self.in_flight += 1
+        destination.slots.begin(namespace)
         destination.in_flight += 1
         path.in_flight += 1
-        self._in_flight_of[namespace] = self._in_flight_of.get(namespace, 0) + 1
         if self._idle:
             self._idle.pop(path, None)
         return destination.breaker.begin()
 
     def end(self, path: DestinationPath, namespace: str) -> None:
         """Frees the slot of a callback that has ended."""
-        self.in_flight -= 1
-        path.destination.in_flight -= 1
+        destination = path.destination
+        destination.slots.end(namespace)
+        destination.in_flight -= 1
         path.in_flight -= 1
-        left = self._in_flight_of[namespace] - 1
-        if left:
-            self._in_flight_of[namespace] = left
-        else:
-            del self._in_flight_of[namespace]
 
     def unsent(self, path: DestinationPath, began: int) -> None:
         """Notes that a request was not sent, which proves nothing about its receiver."""
@@ -171,7 +163,7 @@ class Admission:
         and multiplicative decrease: a path that does not answer gets ever fewer of the node's slots, and so does a
         destination of which nothing has answered since the attempt began."""
         destination, breaker = path.destination, path.destination.breaker
-        most = self._limits.destination_in_flight_max
+        most = destination.slots.destination_max
         if destination.back_off_us:
             destination.end_back_off()
             self.settle_paths(destination)
@@ -365,11 +357,7 @@ class Admission:
             if place.destination.holds:
                 row.let_at = HELD
             if has_room:
-                self.block(queue)
-
-    def block(self, queue: Queue) -> None:
-        """Has the queue wait for its namespace's turn."""
-        self.blocked.setdefault(queue.namespace, {})[queue] = None
+                place.destination.slots.block(queue)
 
     def take(self, queue: Queue, *, last: bool = False) -> Row:
         """Removes and returns the queue's first (or last) row."""
@@ -387,19 +375,13 @@ class Admission:
         if not queue.rows:
             place = queue.place
             del place.queues[queue.shard, queue.namespace]
-            if isinstance(place, DestinationPath) and not place.queues:
-                del place.destination.waiting_paths[place]
+            if isinstance(place, DestinationPath):
+                place.destination.slots.unblock(queue)
+                if not place.queues:
+                    del place.destination.waiting_paths[place]
             del deferred.queues[queue]
             if not deferred.queues:
                 del self._deferred[queue.shard]
-            self._unblock(queue)
-
-    def _unblock(self, queue: Queue) -> None:
-        waiting = self.blocked.get(queue.namespace)
-        if waiting is not None:
-            waiting.pop(queue, None)
-            if not waiting:
-                del self.blocked[queue.namespace]
 
     def drop(self, shard: Shard) -> None:
         """Drops all deferred rows of a shard that is no longer owned."""
@@ -435,6 +417,10 @@ class Admission:
         return gone
 
     # ------------------------------------------------------------------ resuming
+
+    def is_blocked(self, namespace: str) -> bool:
+        """Whether timers wait because their namespace has used up its share of slots."""
+        return namespace in self.callbacks.blocked or namespace in self.messages.blocked
 
     def room_for(self, shard: Shard, where: str) -> int:
         """How many of the shard's rows suspended for this destination and path may be resumed now."""

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 from tocsin.ports.http import Caller
 from tocsin.timers.engine.breaker import Breaker, BreakerState
 from tocsin.timers.engine.rows import Row
+from tocsin.timers.engine.slots import GREED, Slots
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.shard import Shard
 
-#: What one namespace (of a node's slots), path (of a destination's) or queue (of memory) may hold, as a multiple of what is
-#: free. A higher value gives one that is alone more (GREED of GREED + 1 parts), and leaves a newcomer less.
-GREED = 4
 #: Timers may wait at a path beyond their share of memory if, at the pace of its answers, all of them drain within this time:
 #: suspending a burst would cost two writes for each timer, and other timers are late by at most this long.
 DRAIN_US_MAX = 10_000_000
@@ -113,7 +111,8 @@ class Place:
 
 
 class Destination:
-    """One scheme, host and port: what is in flight to it, by the first segments of the paths.
+    """One scheme, host and port, or the first token of NATS subjects: what is in flight to it, by the first segments of the
+    paths.
 
     `limit` shrinks while none of its paths answers. `back_off` is set while no request is tried because one could not be
     sent; `back_off_us` is its length, 0 once a request was sent.
@@ -121,14 +120,16 @@ class Destination:
 
     __slots__ = (
         "alarm", "answered_at", "back_off", "back_off_us", "breaker", "caller", "failed_at", "in_flight", "last_error",
-        "last_error_at", "limit", "name", "paths", "paused", "waiting_paths",
+        "last_error_at", "limit", "name", "paths", "paused", "slots", "waiting_paths",
     )  # fmt: skip
 
-    def __init__(self, name: str, caller: Caller, limit: int, breaker: Breaker, *, paused: bool = False) -> None:
+    def __init__(self, name: str, caller: Caller, slots: Slots, breaker: Breaker, *, paused: bool = False) -> None:
         self.name = name
         #: Who is invoked for its timers.
         self.caller = caller
-        self.limit = limit
+        #: The node's slots that its attempts take.
+        self.slots = slots
+        self.limit = slots.destination_max
         self.in_flight = 0
         self.back_off: asyncio.TimerHandle | None = None
         self.back_off_us = 0
@@ -147,13 +148,13 @@ class Destination:
         #: Paths at which rows wait, in the order of their turns.
         self.waiting_paths: dict[DestinationPath, None] = {}
 
-    def new_path(self, prefix: str, limit: int) -> DestinationPath:
-        """The path of a prefix that has none yet, with that limit; or that of all others."""
+    def new_path(self, prefix: str) -> DestinationPath:
+        """The path of a prefix that has none yet, or that of all others."""
         if len(self.paths) >= PATHS_MAX:
             prefix = OTHER_PATHS
         path = self.paths.get(prefix)
         if path is None:
-            path = self.paths[prefix] = DestinationPath(self, prefix, limit)
+            path = self.paths[prefix] = DestinationPath(self, prefix, self.slots.destination_max)
         return path
 
     def known_path(self, prefix: str) -> DestinationPath | None:

@@ -21,6 +21,7 @@ from tocsin.timers.engine.flow_states import KeyState
 from tocsin.timers.engine.recurring import gives_way
 from tocsin.timers.engine.rows import HELD, Row
 from tocsin.timers.engine.shard import Shard
+from tocsin.timers.engine.slots import Slots
 
 #: Timers of an ordered key that are resumed at least while those in memory wait for them.
 ORDERED_ROWS = 16
@@ -68,7 +69,7 @@ class Dispatcher:
 
     @property
     def in_flight(self) -> int:
-        """Callbacks in flight."""
+        """Attempts in flight."""
         return self.admission.in_flight
 
     @property
@@ -166,7 +167,7 @@ class Dispatcher:
             row = window.due(now)
             if row is None:
                 break
-            if self.admission.free <= 0:
+            if self.admission.callbacks.free <= 0:
                 self._starved[shard] = None
                 break
             self._fire_or_defer(shard, row, now)
@@ -331,17 +332,17 @@ class Dispatcher:
     # ------------------------------------------------------------------ what waits for a slot
 
     def serve_waiting(self, destination: Destination) -> None:
-        """Gives a freed slot to what waits for this destination, then to what waits for any slot."""
-        admission = self.admission
-        if not (destination.waiting_paths or admission.blocked or self._starved):
+        """Gives a freed slot to what waits for this destination, then to what waits for any slot like it."""
+        slots = destination.slots
+        if not (destination.waiting_paths or slots.blocked or self._starved):
             return
         now = self.context.clock.now_us()
         if self._may_dispatch(now):
             if destination.waiting_paths:
                 self._serve(destination, now)
-            if admission.blocked:
-                self._serve_blocked(now)
-            while self._starved and admission.free > 0:
+            if slots.blocked:
+                self._serve_blocked(slots, now)
+            while self._starved and self.admission.callbacks.free > 0:
                 shard = next(iter(self._starved))
                 del self._starved[shard]
                 self.dispatch_due(shard)
@@ -367,29 +368,28 @@ class Dispatcher:
 
     def _serve_path(self, path: DestinationPath, now: int) -> bool:
         """Takes the first row of one of the path's queues in turn, whose namespace has room; whether one has."""
-        queues, admission = path.queues, self.admission
+        queues, slots = path.queues, path.destination.slots
         for _ in range(len(queues)):
             name, queue = next(iter(queues.items()))
             # It becomes the last of the queues.
             del queues[name]
             queues[name] = queue
-            if admission.has_slot(queue.namespace):
+            if slots.has_slot(queue.namespace):
                 self.fire_first(queue, now)
                 return True
-            admission.block(queue)
+            slots.block(queue)
         return False
 
-    def _serve_blocked(self, now: int) -> None:
-        """Fires what waits for its namespace's share of the slots, round robin over the namespaces.
+    def _serve_blocked(self, slots: Slots, now: int) -> None:
+        """Fires what waits for its namespace's share of these slots, round robin over the namespaces.
 
         Namespaces that are not checked now are checked at the next answer; at the last answer, every namespace has slots.
         """
-        blocked, admission = self.admission.blocked, self.admission
-        passed = 0
+        blocked, passed = slots.blocked, 0
         while blocked and passed < min(len(blocked), TURNS_MAX):
             namespace = next(iter(blocked))
             queues = blocked.pop(namespace)
-            if not admission.has_slot(namespace):
+            if not slots.has_slot(namespace):
                 blocked[namespace] = queues
                 passed += 1
                 continue
@@ -402,7 +402,7 @@ class Dispatcher:
             if path.has_room:
                 self.fire_first(queue, now)
                 if queue.rows and path.has_room:
-                    admission.block(queue)
+                    slots.block(queue)
             passed = 0
 
     def fire_first(self, queue: Queue, now: int, *, in_turn: bool = False) -> bool:
@@ -485,7 +485,7 @@ class Dispatcher:
             return True
         path, admission = self.admission.path(row.timer), self.admission
         has_room = path.has_room
-        if has_room and admission.has_slot(row.timer.namespace):
+        if has_room and path.destination.slots.has_slot(row.timer.namespace):
             if flow is None or asked or self.flows.is_open(flow):
                 self.batches.begin(shard, row, path, flow, rule, now)
                 return True
@@ -570,7 +570,7 @@ class Dispatcher:
         kind, _, name = reason.partition(":")
         if kind == "namespace":
             namespace = self.context.namespaces.get(name)
-            busy = (namespace is not None and namespace.held) or name in self.admission.blocked
+            busy = (namespace is not None and namespace.held) or self.admission.is_blocked(name)
             return 0 if busy else self.context.limits.resume_rows
         if kind == "destination":
             return self.admission.room_for(shard, name)

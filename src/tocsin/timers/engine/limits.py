@@ -195,7 +195,14 @@ class EngineLimits:
 
     #: Due timers that are dispatched before requests get their turn. More drain bursts a little faster and delay the API.
     dispatch_rows_per_turn: int = 100
-    #: Callbacks in flight at once to which a destination that does not answer is reduced, step by step. Few, so that a
+    #: Messages that NATS has not acknowledged yet, in all and to subjects with one first token; of the former one namespace
+    #: gets at most 80%, and of the latter the subjects do. They share a connection, and take no slots of callbacks. Their
+    #: payloads are in memory, each at most `payload_bytes_max`. The acknowledgement comes after several passes of the event
+    #: loop, in each of which `dispatch_rows_per_turn` more are published; what finds no slot meanwhile is deferred, at the
+    #: cost of another message.
+    messages_in_flight_max: int = 4_096
+    subject_in_flight_max: int = 1_024
+    #: Attempts in flight at once to which a destination that does not answer is reduced, step by step. Few, so that a
     #: hung receiver takes few slots; more than one, so that it recovers quickly.
     destination_in_flight_min: int = 4
     #: Due timers deferred in memory for one destination; further ones return to the store until there is room. Half of

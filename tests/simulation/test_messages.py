@@ -1,0 +1,52 @@
+"""The slots of messages to NATS subjects, beside those of callbacks (ADR 130)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.simulation.crowd import Crowd
+from tocsin.model.ids import timer_uuid
+from tocsin.ports.forward import Obstacle
+from tocsin.ports.observer import AttemptFinished
+
+
+def test_callbacks_are_on_time_beside_subjects_that_acknowledge_nothing() -> None:
+    crowd = Crowd(shards=4)
+    for i in range(9_000):
+        crowd.keep(f"h{i}", f"nats://hung{i % 3}", -60 + i / 1_000, shard=i % 4)
+    for i in range(300):
+        crowd.keep(f"f{i}", "fine", 2 + i / 100, shard=i % 4)
+        crowd.keep(f"m{i}", "nats://fine", 2 + i / 100, shard=i % 4)
+    crowd.run(20)
+    ended = {event.timer_id for event in crowd.events if isinstance(event, AttemptFinished)}
+    # All others have been invoked and have answered while none of these had.
+    assert ended == {f"{kind}{i}" for kind in "fm" for i in range(300)}
+    hung = [call.invocation.url for call in crowd.receivers.calls if "hung" in call.invocation.url]
+    assert {url: hung.count(url) for url in set(hung)} == {f"nats://hung{i}": 820 for i in range(3)}
+
+
+def test_messages_are_on_time_beside_callbacks_that_hang() -> None:
+    crowd = Crowd(callbacks_in_flight_max=5)
+    for i in range(5):
+        crowd.keep(f"h{i}", f"hung{i}", 2)
+    crowd.keep("m", "nats://fine", 3)
+    crowd.run(5)
+    assert crowd.late_s("nats://fine")["m"] < 0.1
+
+
+def test_a_message_that_waits_for_its_namespace_goes_when_one_to_another_subject_ends() -> None:
+    crowd = Crowd(messages_in_flight_max=5, subject_in_flight_max=4)
+    for i in range(4):
+        crowd.keep(f"h{i}", f"nats://hung{i}", 2, timeout_s=5 + i)
+    crowd.keep("m", "nats://fine", 3)
+    found: list[Obstacle] = []
+
+    async def look() -> None:
+        await asyncio.sleep(3)
+        timer = crowd.supervisor.shards[0].window.rows[timer_uuid("a", "m")].timer  # type: ignore[union-attr]
+        found.append(crowd.supervisor.dispatcher.obstacle(timer)[0])
+
+    crowd.run(7.5, look)
+    assert found == [Obstacle.NAMESPACE]
+    # The first of the others has ended, and no other.
+    assert [event.timer_id for event in crowd.events if isinstance(event, AttemptFinished)] == ["h0", "m"]
