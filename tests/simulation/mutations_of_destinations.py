@@ -10,6 +10,7 @@ BREAKER = "tocsin.timers.engine.breaker:Breaker."
 PATH = "tocsin.timers.engine.destination:DestinationPath."
 _BREAKER = "tests/unit/test_breaker.py::"
 _DESTINATIONS = "tests/simulation/test_destinations.py::"
+_MESSAGES = "tests/simulation/test_messages.py::"
 _LATENESS = "tests/simulation/test_lateness.py::"
 
 
@@ -31,6 +32,16 @@ MUTATIONS = [
         "paths together exceed the limit of their host",
         leave_out(PATH + "has_room", "GREED"),
         caught_by=_LATENESS + "test_a_host_none_of_whose_paths_answers_leaves_slots_to_others",
+    ),
+    _mutation(
+        "messages take the slots of callbacks",
+        replace(ADMISSION + "_slots_of", "is_subject_url(url)", by="False"),
+        caught_by=_MESSAGES + "test_callbacks_are_on_time_beside_subjects_that_acknowledge_nothing",
+    ),
+    _mutation(
+        "a message leaves its namespace's slot to none that waits",
+        drop("tocsin.timers.engine.dispatcher:Dispatcher.serve_waiting", "self._serve_blocked"),
+        caught_by=_MESSAGES + "test_a_message_that_waits_for_its_namespace_goes_when_one_to_another_subject_ends",
     ),
     _mutation(
         "a hung path reduces the limit of its host",

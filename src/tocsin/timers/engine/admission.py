@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from tocsin.timers.engine.context import Context
     from tocsin.timers.engine.shard import Shard
 
+#: Slots for messages, for each one for callbacks: in all, and of one destination. A message takes no connection of its own,
+#: and is acknowledged after several passes of the event loop, in each of which `dispatch_rows_per_turn` more are published.
+#: With fewer slots a burst finds none meanwhile and is deferred, which costs as much as to publish it.
+MESSAGE_SLOTS = 4
 #: Deferred timers may take 1/n of a shard's share of the window. The loader continues while less than half of the share is
 #: full.
 DEFERRED_PART = 4
@@ -74,7 +78,9 @@ class Admission:
         self.destinations: dict[str, Destination] = {}
         limits = context.limits
         self.callbacks = Slots(limits.callbacks_in_flight_max, limits.destination_in_flight_max)
-        self.messages = Slots(limits.messages_in_flight_max, limits.subject_in_flight_max)
+        self.messages = Slots(
+            MESSAGE_SLOTS * limits.callbacks_in_flight_max, MESSAGE_SLOTS * limits.destination_in_flight_max
+        )
         #: Deferred rows.
         self.waiting = 0
         self._deferred: dict[Shard, Deferred] = {}

@@ -47,14 +47,14 @@ class EngineLimits:
         1_000,
         "Callbacks in flight at once on a node; one namespace gets at most 80% of them. With higher values slow "
         "receivers delay others less, for more memory and connections (`callbacks.connections_max` must be higher). "
-        "With lower values due timers wait in memory.",
+        "With lower values due timers wait in memory. Messages to NATS subjects have slots of their own, four times as many.",
         topic=Topic.CALLBACKS,
     )
     destination_in_flight_max: int = setting(
         256,
         "Callbacks in flight at once to one destination (scheme, host and port); the URLs whose paths begin with the same "
         "segment get at most 80% of them. Higher values put more load on each receiver; with lower values its due timers "
-        "wait while others fire.",
+        "wait while others fire. NATS subjects with the same first token get at most 80% of four times as many.",
         topic=Topic.CALLBACKS,
     )
     window_timers_max: int = setting(
@@ -195,14 +195,7 @@ class EngineLimits:
 
     #: Due timers that are dispatched before requests get their turn. More drain bursts a little faster and delay the API.
     dispatch_rows_per_turn: int = 100
-    #: Messages that NATS has not acknowledged yet, in all and to subjects with one first token; of the former one namespace
-    #: gets at most 80%, and of the latter the subjects do. They share a connection, and take no slots of callbacks. Their
-    #: payloads are in memory, each at most `payload_bytes_max`. The acknowledgement comes after several passes of the event
-    #: loop, in each of which `dispatch_rows_per_turn` more are published; what finds no slot meanwhile is deferred, at the
-    #: cost of another message.
-    messages_in_flight_max: int = 4_096
-    subject_in_flight_max: int = 1_024
-    #: Attempts in flight at once to which a destination that does not answer is reduced, step by step. Few, so that a
+    #: Callbacks in flight at once to which a destination that does not answer is reduced, step by step. Few, so that a
     #: hung receiver takes few slots; more than one, so that it recovers quickly.
     destination_in_flight_min: int = 4
     #: Due timers deferred in memory for one destination; further ones return to the store until there is room. Half of
