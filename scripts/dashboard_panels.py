@@ -122,9 +122,12 @@ TIMERS = Board(
         ),
         Panel(
             "Callbacks in flight",
-            "A node has at most `callbacks_in_flight_max` at once.",
+            "A node has at most `callbacks_in_flight_max` at once, and four times as many messages to NATS subjects.",
             "short",
-            (("tocsin_callbacks_in_flight{NODE}", _NODE),),
+            (
+                ("tocsin_callbacks_in_flight{NODE}", _NODE),
+                ("tocsin_messages_in_flight{NODE} > 0", f"{_NODE} messages"),
+            ),
         ),
         Panel(
             "Deferred timers",

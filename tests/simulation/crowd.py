@@ -17,6 +17,7 @@ from tocsin.model.batch import CallbackBatch
 from tocsin.model.flow import Flow, FlowLimits
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
+from tocsin.model.subjects import is_subject_url
 from tocsin.model.timer import Timer
 from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.observer import Event
@@ -60,8 +61,8 @@ class Receivers:
         self._now_us = now_us
 
     def destination(self, url: str) -> str:
-        """The host."""
-        return url.split("/")[2]
+        """The host, or the URL of a subject."""
+        return url if is_subject_url(url) else url.split("/")[2]
 
     def obstacle(self, namespace: str, name: str, destination: str) -> str | None:
         """Whether the credential can't be sent."""

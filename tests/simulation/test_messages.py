@@ -51,3 +51,24 @@ def test_a_message_that_waits_for_its_namespace_goes_when_one_to_another_subject
     assert found == [Obstacle.NAMESPACE]
     # The first of the others has ended, and no other.
     assert [event.timer_id for event in crowd.events if isinstance(event, AttemptFinished)] == ["h0", "m"]
+
+
+def test_suspended_callbacks_resume_while_messages_of_their_namespace_wait_for_slots() -> None:
+    crowd = Crowd(callbacks_in_flight_max=5, destination_in_flight_max=1, window_timers_max=40)
+    for i in range(17):
+        crowd.keep(f"m{i}", f"nats://hung{i // 4}", 2)
+    for i in range(4):
+        crowd.keep(f"h{i}", f"hung{i}", 2, timeout_s=5)
+    for i in range(30):
+        crowd.keep(f"f{i}", "fine", 3 + i / 1_000)
+    found: list[int] = []
+
+    async def look() -> None:
+        await asyncio.sleep(4)
+        found.append(list(crowd.suspended().values()).count("namespace:a"))
+
+    crowd.run(25, look)
+    assert found[0] > 0
+    assert crowd.late_s().keys() == {f"f{i}" for i in range(30)}
+    # Meanwhile no message has ended.
+    assert not [event for event in crowd.events if isinstance(event, AttemptFinished) and event.timer_id[0] == "m"]

@@ -8,7 +8,12 @@ from tocsin.ports.observer import BatchCommitted
 from tocsin.telemetry import vitals
 from tocsin.telemetry.vitals import VitalSigns
 
-GAUGES = {"tocsin_callbacks_in_flight": 2.0, "tocsin_callback_connections": 3.0, "tocsin_client_connections": 4.0}
+GAUGES = {
+    "tocsin_callbacks_in_flight": 2.0,
+    "tocsin_messages_in_flight": 5.0,
+    "tocsin_callback_connections": 3.0,
+    "tocsin_client_connections": 4.0,
+}
 
 
 def test_vitals_are_those_of_the_last_minute(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,7 +24,7 @@ def test_vitals_are_those_of_the_last_minute(monkeypatch: pytest.MonkeyPatch) ->
     signs.read(700)
     signs.tick(0.025)
     report = signs.report()
-    assert (report.in_flight, report.callback_connections, report.client_connections) == (2, 3, 4)
+    assert (report.in_flight, report.callback_connections, report.client_connections) == (7, 3, 4)
     assert (report.loop_lag_ms, report.commit_p99_ms, report.read_p50_ms) == (25.0, 4.0, 0.7)
     assert report.memory_bytes is None or report.memory_bytes > 1_000_000
     for _ in range(7):

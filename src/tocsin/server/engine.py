@@ -97,7 +97,8 @@ class Engine:
         """The gauges of engine, service and cluster."""
         dispatcher = self.supervisor.dispatcher
         return {
-            "tocsin_callbacks_in_flight": dispatcher.in_flight,
+            "tocsin_callbacks_in_flight": dispatcher.admission.callbacks.in_flight,
+            "tocsin_messages_in_flight": dispatcher.admission.messages.in_flight,
             "tocsin_timers_deferred": dispatcher.waiting - timers_waiting(dispatcher.flows.rules.values()),
             "tocsin_destinations": len(dispatcher.admission.destinations),
             "tocsin_breakers_open": len(dispatcher.admission.open_breakers()),

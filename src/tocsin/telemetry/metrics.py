@@ -49,7 +49,8 @@ REQUEST_DURATION = Histogram(
 )
 #: Gauges whose values are read at the scrape: name, help. Those that events set are declared with them.
 GAUGES: dict[str, str] = {
-    "tocsin_callbacks_in_flight": "Callbacks in flight.",
+    "tocsin_callbacks_in_flight": "Callbacks in flight, without messages to NATS subjects.",
+    "tocsin_messages_in_flight": "Messages of timers to NATS subjects that are not acknowledged yet.",
     "tocsin_callback_connections": "Connections to timers' receivers, open or being opened, including idle ones.",
     "tocsin_agent_connections": "Connections to services for the agent's calls, open or being opened, including idle ones.",
     "tocsin_nats_connected": "1 while timers can be published to NATS; 0 also without `nats_url` and before the first one.",

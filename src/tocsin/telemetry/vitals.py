@@ -95,7 +95,7 @@ class VitalSigns:
             read_p99_ms=reads.percentile_ms(0.99),
             commit_p50_ms=commits.percentile_ms(0.5),
             commit_p99_ms=commits.percentile_ms(0.99),
-            in_flight=round(gauges["tocsin_callbacks_in_flight"]),
+            in_flight=round(gauges["tocsin_callbacks_in_flight"] + gauges["tocsin_messages_in_flight"]),
             callback_connections=round(gauges["tocsin_callback_connections"]),
             client_connections=round(gauges["tocsin_client_connections"]),
             store_error=self._error,

@@ -76,7 +76,7 @@ class Admission:
         self._nothing_waits_at = left
         #: Destinations in use, or in the last few minutes.
         self.destinations: dict[str, Destination] = {}
-        limits = context.limits
+        limits = self._limits
         self.callbacks = Slots(limits.callbacks_in_flight_max, limits.destination_in_flight_max)
         self.messages = Slots(
             MESSAGE_SLOTS * limits.callbacks_in_flight_max, MESSAGE_SLOTS * limits.destination_in_flight_max
@@ -327,6 +327,13 @@ class Admission:
         self._append(row, queue or self._queue(shard, row.timer.namespace, place), has_room=has_room)
         return True
 
+    def reason(self, namespace: str, place: Place, *, has_room: bool) -> str:
+        """The reason for which a row is suspended that could not be deferred at the place: its namespace, if that has used up
+        its share of the slots of callbacks. Whether messages wait for theirs is known where their subject's queue is."""
+        if has_room and isinstance(place, DestinationPath) and place.destination.slots is self.callbacks:
+            return f"namespace:{namespace}"
+        return place.reason
+
     def _room(self, shard: Shard) -> tuple[int, int]:
         """Rows and bytes that the shard may still defer."""
         rows, size = self._context.share_timers // DEFERRED_PART, self._context.share_bytes // DEFERRED_PART
@@ -423,10 +430,6 @@ class Admission:
         return gone
 
     # ------------------------------------------------------------------ resuming
-
-    def is_blocked(self, namespace: str) -> bool:
-        """Whether timers wait because their namespace has used up its share of slots."""
-        return namespace in self.callbacks.blocked or namespace in self.messages.blocked
 
     def room_for(self, shard: Shard, where: str) -> int:
         """How many of the shard's rows suspended for this destination and path may be resumed now."""

@@ -265,7 +265,7 @@ class Dispatcher:
         assert window is not None
         window.defer()
         if not self.admission.defer_within_memory(shard, row, place, has_room=has_room):
-            self._suspend(shard, row, f"namespace:{row.timer.namespace}" if has_room else place.reason)
+            self._suspend(shard, row, self.admission.reason(row.timer.namespace, place, has_room=has_room))
             self.admission.settle(place)
 
     def _lets(self, shard: Shard, row: Row, flow: KeyState, *, in_turn: bool = False) -> bool:
@@ -570,7 +570,7 @@ class Dispatcher:
         kind, _, name = reason.partition(":")
         if kind == "namespace":
             namespace = self.context.namespaces.get(name)
-            busy = (namespace is not None and namespace.held) or self.admission.is_blocked(name)
+            busy = (namespace is not None and namespace.held) or name in self.admission.callbacks.blocked
             return 0 if busy else self.context.limits.resume_rows
         if kind == "destination":
             return self.admission.room_for(shard, name)
