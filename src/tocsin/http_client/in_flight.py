@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from tocsin.http_client.target import Origin
 from tocsin.model.answer import Outcome
@@ -98,7 +98,20 @@ class OnceOnlyCall(CallInFlight):
 _POLLS_BEFORE_EXPIRY = 3
 
 
-class Deadlines:
+class Expiring(Protocol):
+    """What has a deadline, in nanoseconds of the monotonic clock. `sent_at` is None until it is sent."""
+
+    @property
+    def deadline_ns(self) -> int: ...
+
+    @property
+    def sent_at(self) -> int | None: ...
+
+
+T = TypeVar("T", bound=Expiring)
+
+
+class Deadlines(Generic[T]):
     """Reports requests whose deadline has passed: never early, and up to `interval_us` late while the event loop runs.
 
     Data that has arrived is read first: after the process was stalled, responses may have waited in the sockets' buffers
@@ -108,15 +121,15 @@ class Deadlines:
     ends in time, so that a request costs a set insertion instead of a timer.
     """
 
-    def __init__(self, interval_us: int, expired: Callable[[RequestInFlight, int], None]) -> None:
+    def __init__(self, interval_us: int, expired: Callable[[T, int], None]) -> None:
         """`expired` gets the request, and by how many nanoseconds its deadline was detected late."""
-        self.requests: set[RequestInFlight] = set()
+        self.requests: set[T] = set()
         self._interval_ns = interval_us * 1_000
         self._expired = expired
         self._next_ns: int | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, request: RequestInFlight) -> None:
+    def add(self, request: T) -> None:
         """Watches the request until it is removed from `requests`. Its deadline may be postponed until then."""
         self.requests.add(request)
         if self._next_ns is None or request.deadline_ns < self._next_ns:
@@ -153,14 +166,14 @@ class Deadlines:
         if sent:
             self._after_polls(_POLLS_BEFORE_EXPIRY, sent, now_ns)
 
-    def _after_polls(self, polls: int, late: list[RequestInFlight], noticed_ns: int) -> None:
+    def _after_polls(self, polls: int, late: list[T], noticed_ns: int) -> None:
         if polls:
             asyncio.get_running_loop().call_soon(self._after_polls, polls - 1, late, noticed_ns)
             return
         for request in late:
             self._expire(request, noticed_ns)
 
-    def _expire(self, request: RequestInFlight, noticed_ns: int) -> None:
+    def _expire(self, request: T, noticed_ns: int) -> None:
         # Expiring earlier requests may have postponed or ended this one.
         if request in self.requests and request.deadline_ns <= noticed_ns:
             self._expired(request, noticed_ns - request.deadline_ns)

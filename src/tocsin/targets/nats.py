@@ -12,6 +12,7 @@ import msgspec
 import structlog
 from nats.aio.msg import Msg
 
+from tocsin.http_client.in_flight import Deadlines
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.http_client.request import (
     TRACEPARENT,
@@ -56,13 +57,14 @@ _decode = msgspec.json.Decoder(_Acknowledgement).decode
 class _InFlight:
     """A message without an acknowledgement yet."""
 
-    __slots__ = ("deadline", "done", "sent_at", "since_ns")
+    __slots__ = ("deadline_ns", "done", "sent_at", "since_ns", "token")
 
-    def __init__(self, done: Callable[[Exchange], None], sent_at: int) -> None:
+    def __init__(self, token: str, done: Callable[[Exchange], None], sent_at: int, timeout_us: int) -> None:
+        self.token = token
         self.done = done
         self.sent_at = sent_at
         self.since_ns = time.monotonic_ns()
-        self.deadline: asyncio.TimerHandle | None = None
+        self.deadline_ns = self.since_ns + timeout_us * 1_000
 
 
 class NatsCaller:
@@ -88,6 +90,7 @@ class NatsCaller:
         self._inbox = ""
         self._tokens = count()
         self._in_flight: dict[str, _InFlight] = {}
+        self._deadlines: Deadlines[_InFlight] = Deadlines(callback_limits.timeout_check_interval_us, self._expired)
         #: What waits for the connection that is being made: how each goes on.
         self._waiting: list[tuple[Invocation, Callable[[Exchange], None]]] = []
         self._connecting: asyncio.Task[None] | None = None
@@ -131,6 +134,7 @@ class NatsCaller:
     async def close(self) -> None:
         """Ends all messages in flight as SHUTDOWN and closes the connection. Idempotent."""
         self._closed = True
+        self._deadlines.close()
         await end_tasks(*([] if self._connecting is None else [self._connecting]), *self._former)
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -206,10 +210,8 @@ class NatsCaller:
             self._answer_soon(done, NoResponse("INVALID_REQUEST", reason, final=True))
             return
         token = str(next(self._tokens))
-        sent = self._in_flight[token] = _InFlight(done, now_us)
-        sent.deadline = asyncio.get_running_loop().call_later(
-            invocation.timeout_us / 1e6, self._expired, token, invocation.timeout_us
-        )
+        sent = self._in_flight[token] = _InFlight(token, done, now_us, invocation.timeout_us)
+        self._deadlines.add(sent)
         connection.send(subject_of(invocation.url), body, f"{self._inbox}.{token}", headers)
 
     def _acknowledged(self, message: Msg) -> None:
@@ -217,14 +219,13 @@ class NatsCaller:
         if sent is not None:
             self._finish(sent, _outcome(message))
 
-    def _expired(self, token: str, timeout_us: int) -> None:
-        sent = self._in_flight.pop(token, None)
-        if sent is not None:
-            self._finish(sent, NoResponse("TIMEOUT", f"NATS acknowledged nothing within {timeout_us / 1e6:g} s"))
+    def _expired(self, sent: _InFlight, _: int) -> None:
+        del self._in_flight[sent.token]
+        timeout_s = (sent.deadline_ns - sent.since_ns) / 1e9
+        self._finish(sent, NoResponse("TIMEOUT", f"NATS acknowledged nothing within {timeout_s:g} s"))
 
     def _finish(self, sent: _InFlight, outcome: Outcome) -> None:
-        if sent.deadline is not None:
-            sent.deadline.cancel()
+        self._deadlines.requests.discard(sent)
         duration_us = (time.monotonic_ns() - sent.since_ns) // 1_000
         self._report(sent.done, Exchange(outcome, sent.sent_at, duration_us))
 

@@ -18,7 +18,8 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 
 from tests.integration.server.conftest import serving
-from tests.support.calls import Api
+from tests.support.calls import Api, Inbox
+from tests.support.http import Receiver
 from tests.support.nats import NatsServer
 from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
@@ -213,6 +214,39 @@ async def test_a_frozen_nats_server_times_attempts_out_and_repeats_are_dropped_b
         await api.settled("a", "completed")
         async for streams in _streams(nats.url):
             assert await streams.count("orders") == 2
+
+
+async def test_callbacks_are_sent_while_messages_to_two_subjects_are_not_acknowledged(
+    tmp_path: Path, shared_nats: NatsServer, prefix: str
+) -> None:
+    client = await nats_py.connect(shared_nats.url)
+    received: asyncio.Queue[Msg] = asyncio.Queue()
+    await client.subscribe(f"{prefix}.>", cb=received.put)
+    await client.subscribe(f"{prefix}-too.>", cb=received.put)
+    await client.flush()
+    env = _env(shared_nats.url, f"default={prefix}", f"default={prefix}-too")
+    # Twenty slots for messages, sixteen of them for one namespace.
+    env |= {"TOCSIN_CALLBACKS_IN_FLIGHT_MAX": "5", "TOCSIN_DESTINATION_IN_FLIGHT_MAX": "4"}
+    server = ServerProcess(tmp_path / "data", "--no-agent", env=env)
+    await server.start()
+    try:
+        api, inbox = Api(server), Inbox()
+        for number in range(12):
+            for subject in (prefix, f"{prefix}-too"):
+                await api.create(f"{subject}-{number}", f"nats://{subject}.a", callbackTimeoutSeconds=60)
+        async with asyncio.timeout(PATIENCE_S):
+            for _ in range(16):
+                await received.get()
+        async with Receiver(inbox) as receiver:
+            for number in range(20):
+                await api.create(f"w{number}", receiver.url)
+            await inbox.count(20)
+        # None of them has made room for another one.
+        await client.flush()
+        assert received.empty()
+    finally:
+        await server.kill()
+        await client.close()
 
 
 @pytest.mark.parametrize("targets", [True, False], ids=["another subject", "no server"])
