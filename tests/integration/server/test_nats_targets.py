@@ -70,7 +70,7 @@ async def streams(shared_nats: NatsServer) -> AsyncIterator[Streams]:
 
 
 def _env(url: str, *targets: str) -> dict[str, str]:
-    return {"TOCSIN_NATS_URL": url, "TOCSIN_NATS_TARGETS": " ".join(targets)}
+    return {"TOCSIN_NATS_URL": url, "TOCSIN_NATS_TARGETS": ",".join(targets)}
 
 
 async def test_a_timer_becomes_one_message_with_the_headers_of_a_callback(
