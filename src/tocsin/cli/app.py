@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 
@@ -105,10 +106,16 @@ app.add_typer(config.app, name="config")
 command(app, "version", example="version --json")(doctor.version)
 
 
+@cache
+def program() -> Callable[..., Any]:
+    """The commands, as they are run. Making them of their functions takes as long as many a command."""
+    return typer.main.get_command(app)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Runs one command and returns its exit code: 0 success, 1 refused, 2 usage error, 3 unreachable. Never a traceback."""
     try:
-        app(list(arguments), prog_name="tocsin")
+        program()(list(arguments), prog_name="tocsin")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except Failure as failure:
