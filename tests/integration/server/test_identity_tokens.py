@@ -115,7 +115,7 @@ async def test_what_the_provider_has_not_signed_for_this_server_does_not_count(p
         "an ID token": signed(place.claims(aud=CLIENT)),
         "expired": signed(place.claims(exp=time.time() - 61)),
         "without end": signed(place.claims(exp=None)),
-        "not yet": signed(place.claims(nbf=time.time() + 61)),
+        "not yet": signed(place.claims(nbf=time.time() + 600)),
         "no group": signed(place.claims(realm={})),
         "a foreign key": signed(good, FOREIGN_KEY),
         "the public key as a secret": with_secret(parts[1], KEY.as_pem(private=False)),
