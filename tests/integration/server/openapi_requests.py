@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.config import SchemathesisConfig
@@ -42,6 +43,14 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         assert process.wait() == 0
 
 
+@pytest.fixture(scope="module")
+def session() -> Iterator[requests.Session]:
+    """Thousands of requests have one connection, and look for no proxy."""
+    with requests.Session() as session:
+        session.trust_env = False
+        yield session
+
+
 @schema.parametrize()
 @settings(
     max_examples=12,
@@ -51,6 +60,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )
-def test_responses_match_the_openapi_document(case: schemathesis.Case, url: str) -> None:
+def test_responses_match_the_openapi_document(case: schemathesis.Case, url: str, session: requests.Session) -> None:
     # A deleted timer stays visible on purpose.
-    case.call_and_validate(base_url=url, excluded_checks=[use_after_free])
+    case.call_and_validate(base_url=url, session=session, excluded_checks=[use_after_free])

@@ -54,7 +54,8 @@ class Place(NamedTuple):
     async def call(self, key: str, path: str, /, *, via: str | None = None, **body: Any) -> tuple[int, Any]:
         """Status and answer; `via` is what a proxy names as the client."""
         headers = {"authorization": f"Bearer {key}", **({} if via is None else {"x-forwarded-for": via})}
-        async with httpx.AsyncClient(timeout=PATIENCE_S, headers=headers) as client:
+        # There is no TLS, and to read the certificates of authorities takes as long as a hundred requests.
+        async with httpx.AsyncClient(timeout=PATIENCE_S, headers=headers, verify=False) as client:
             answer = await client.post(f"{self.url}/api/v1/{path}", json=body)
         return answer.status_code, answer.json() if answer.content else None
 
