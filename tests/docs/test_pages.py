@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
-from tests.docs.__main__ import in_namespaces, reason_not_to_run
 from tests.docs.blocks import ROOT, SHELLS, blocks_of, missing_lines, pages
 from tests.docs.machines import MACHINES, NOT_RUN, NOT_TRIED, TRIED, USUAL
+from tests.docs.reading import in_namespaces, reason_not_to_run
 from tests.support.cases import each
 from tests.support.cassandra import CassandraServer
 from tests.support.dynamodb import DynamoServer
@@ -64,8 +64,8 @@ def require_servers(machine):
 @pytest.mark.parametrize("page", RUN)
 def test_commands_print_what_the_page_shows(page, namespaces):
     require_servers(MACHINES.get(page, USUAL))
-    read = in_namespaces(page)
-    assert read.returncode == 0, read.stdout[-20_000:] + read.stderr[-4_000:]
+    code, transcript = in_namespaces(page)
+    assert code == 0, transcript[-20_000:]
 
 
 @each("page", pages())

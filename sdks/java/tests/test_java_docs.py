@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port, wait_for_port
+from tests.support.preloaded_program import program
 from tocsin_client.testing import TestServer
 
 # Building takes a while on a slow machine.
@@ -43,7 +44,7 @@ def jars(built):
 @pytest.fixture(scope="module")
 def server():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TOCSIN_BIN", str(Path(sys.executable).parent / "tocsin"))
+        patch.setenv("TOCSIN_BIN", str(program()))
         with TestServer("--log-level", "warning") as running:
             yield running
 
@@ -78,7 +79,7 @@ def classpath(sources, jars, tmp_path_factory):
 
 
 def run(folder, *command):
-    environment = {**os.environ, "TOCSIN_BIN": str(Path(sys.executable).parent / "tocsin")}
+    environment = {**os.environ, "TOCSIN_BIN": str(program())}
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
+from tests.support.preloaded_program import program
 
 from tocsin_client.testing import TestServer
 
@@ -14,7 +12,7 @@ from tocsin_client.testing import TestServer
 def _program(tmp_path_factory):
     """The server of this checkout."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TOCSIN_BIN", str(Path(sys.executable).parent / "tocsin"))
+        patch.setenv("TOCSIN_BIN", str(program()))
         yield
 
 

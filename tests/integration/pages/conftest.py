@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.compiled_templates import keep_compiled
 from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
 from tocsin.administration import put_api_key
@@ -20,6 +21,8 @@ from tocsin.server.node import Server, open_store
 from tocsin.settings import Settings, load_settings
 from tocsin.web.pages import counts
 from tocsin.web.pages.assets import Assets
+
+keep_compiled()
 
 _TOKEN = re.compile(r'name="csrf" (?:content|value)="([0-9a-f]+)"')
 
@@ -68,7 +71,8 @@ class Node:
     clients: list[httpx.AsyncClient]
 
     def browser(self) -> Browser:
-        client = httpx.AsyncClient(base_url=self.server.url, timeout=PATIENCE_S)
+        # There is no TLS, and to read the certificates of authorities takes as long as a hundred requests.
+        client = httpx.AsyncClient(base_url=self.server.url, timeout=PATIENCE_S, verify=False)
         self.clients.append(client)
         return Browser(client, self.server.url)
 
