@@ -104,8 +104,10 @@ def test_batcher(server, hook):
 
 def test_schedules(server, hook):
     url, seen = hook
+    # Half a day from now, where each day has 24 hours.
+    cron = f"0 {(server.now().hour + 12 + 9) % 24} * * *"
     with server.client() as client:
-        made = client.schedules.create("default", "nightly", url, cron="0 3 * * *", time_zone="Europe/Berlin")
+        made = client.schedules.create("default", "nightly", url, cron=cron, time_zone="Asia/Tokyo")
         assert (
             made.next_instants[0].utcoffset() == timedelta()
             and made.next_instants == client.schedules.preview("default", "nightly", count=3).instants
