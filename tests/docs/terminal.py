@@ -30,7 +30,8 @@ class Terminal:
             ["bash", "--noprofile", "--norc"], cwd=folder, env=environment, text=True, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
         )  # fmt: skip
-        self._blocks = tempfile.TemporaryDirectory(prefix="tocsin-docs-")
+        # Removed with the page's own folder.
+        self._blocks = Path(tempfile.mkdtemp(prefix="blocks-", dir=environment["HOME"]))
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self.printed = ""
         threading.Thread(target=self._read, daemon=True).start()
@@ -57,7 +58,7 @@ class Terminal:
 
     def _run_until(self, text: str, awaited: str) -> str:
         # From a file, so that a command that reads its standard input doesn't get the rest of the block.
-        block = Path(self._blocks.name) / "block.sh"
+        block = self._blocks / "block.sh"
         block.write_text(text)
         self._type(f". {block} < /dev/null\necho {_END}")
         deadline, printed = time.monotonic() + _BLOCK_S, ""
@@ -87,4 +88,3 @@ class Terminal:
         self._process.stdin.close()
         os.killpg(self._process.pid, signal.SIGINT)
         self._process.wait(PATIENCE_S)
-        self._blocks.cleanup()
