@@ -59,12 +59,14 @@ class Flows(ScopedRecords[Flow]):
         and VersionConflict if the rule has not the version that is expected (0: there is none)."""
 
         def paused_as_before(known: Flow | None) -> Flow:
-            if wanted.ordered:
-                self._refuse_shards(wanted.namespace)
             if known is None:
                 return wanted
             return msgspec.structs.replace(wanted, paused=known.paused, paused_until=known.paused_until)
 
+        if wanted.ordered:
+            # Before versions and numbers of rules are compared: what is invalid stays so, whatever others change.
+            await self._refresh_to_change(wanted.namespace)
+            self._refuse_shards(wanted.namespace)
         return await self._viewed(*await self._put(wanted, managed_by, expected_version, paused_as_before))
 
     async def pause(self, namespace: str, match: str, until_us: int | None = None) -> FlowView:

@@ -54,11 +54,15 @@ async def ordered(api: Api) -> None:
 async def test_what_cannot_be_ordered_is_refused_by_name(server: ServerProcess) -> None:
     api = Api(server)
     assert (await api("namespaces/create", name="wide", numShards=2))[0] == 200
-    status, problem = await api("flows/put", namespace="wide", match="order:", perKey={"ordered": True})
-    (error,) = problem["errors"]
-    assert (status, error["path"]) == (400, "perKey.ordered")
-    assert "numShards 2" in error["reason"]
-    assert "create another one with numShards 1" in error["reason"]
+    # Also where the rule has another version than expected: to read it again would not help.
+    for version in ({}, {"expectedVersion": 7}):
+        wide = {"namespace": "wide", "match": "order:", **version}
+        status, problem = await api("flows/put", **wide, perKey={"ordered": True})
+        assert status == 400, problem
+        (error,) = problem["errors"]
+        assert error["path"] == "perKey.ordered"
+        assert "numShards 2" in error["reason"]
+        assert "create another one with numShards 1" in error["reason"]
     # What does not begin with true changes nothing.
     unordered = {"parallelism": 3, "ordered": False}
     assert (await api("flows/put", namespace="wide", match="a", perKey=unordered))[1]["perKey"] == {"parallelism": 3}
