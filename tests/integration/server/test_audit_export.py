@@ -111,14 +111,17 @@ async def test_a_line_names_who_changed_what_by_which_interface(tmp_path: Path) 
         await call("schedules/delete", namespace="default", scheduleId="daily")
         spec = {"method": "GET", "url": NOWHERE, "headers": {"authorization": SECRET}}
         due = {"dueAt": "2099-01-01T00:00:00Z"}
-        made = await call(f"tenants/{tenant}/service-calls", name="c", requestSpec=spec, **due)
-        removed = await client.delete(f"tenants/{tenant}/service-calls/{made['serviceCallId']}")
-        assert removed.status_code == 204
+        made, on_pages = [
+            await call(f"tenants/{tenant}/service-calls", name="c", requestSpec=spec, **due) for _ in range(2)
+        ]
+        path = f"tenants/{tenant}/service-calls/{made['serviceCallId']}"
+        for method, what in (("PUT", f"{path}/tags/eu"), ("DELETE", f"{path}/tags/eu"), ("DELETE", path)):
+            assert (await client.request(method, what)).status_code == 204
         await call("namespaces/rotateSecret", name="default", secret="whsec_" + "c2VjcmV0" * 4)
         of_mcp = await call("keys/create", role="write", name="agent")
         async with over_http(server.url, of_mcp["key"]) as tools:
             await tools("create_timer", callbackUrl=NOWHERE, delay="1h", id="of-mcp", payload={"card": SECRET})
-        await _cancel_on_the_pages(server, key, "plain")
+        await _change_on_the_pages(server, key, "plain", tenant, on_pages["serviceCallId"])
         by_command = await make_key(server, "--role", "read")
         found = await lines.wait(lambda found: any(each.get("subject") == by_command.split("_")[1] for each in found))
     assert await server.stop() == 0
@@ -137,9 +140,16 @@ async def test_a_line_names_who_changed_what_by_which_interface(tmp_path: Path) 
         ("schedules/pause", "api", "default", ["daily"]),
         ("schedules/delete", "api", "default", ["daily"]),
         ("calls/submit", "api", tenant, [made["serviceCallId"]]),
+        ("calls/submit", "api", tenant, [on_pages["serviceCallId"]]),
+        ("calls/tag", "api", tenant, [made["serviceCallId"]]),
+        ("calls/untag", "api", tenant, [made["serviceCallId"]]),
         ("calls/delete", "api", tenant, [made["serviceCallId"]]),
         ("timers/create", "mcp", "default", ["of-mcp"]),
         ("timers/delete", "pages", "default", ["plain"]),
+        ("calls/tag", "pages", tenant, [on_pages["serviceCallId"]]),
+        ("calls/untag", "pages", tenant, [on_pages["serviceCallId"]]),
+        ("calls/tag", "pages", tenant, [on_pages["serviceCallId"]]),
+        ("calls/delete", "pages", tenant, [on_pages["serviceCallId"]]),
     ]
     shop, agent = (key.split("_")[1], "the shop"), (of_mcp["keyId"], "agent")
     who = [(each["keyId"], each["name"]) for each in changes]
@@ -160,17 +170,23 @@ async def test_a_line_names_who_changed_what_by_which_interface(tmp_path: Path) 
     assert lines.path.stat().st_mode & 0o077 == 0
 
 
-async def _cancel_on_the_pages(server: ServerProcess, key: str, timer_id: str) -> None:
+async def _change_on_the_pages(server: ServerProcess, key: str, timer_id: str, tenant: str, call_id: str) -> None:
+    """Cancels the timer; tags the call, removes the tag, stars and deletes it."""
     async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE_S, headers={"accept": "text/html"}) as browser:
 
-        async def post(path: str, page: str, **fields: str) -> None:
+        async def post(path: str, page: str, /, status: int = 303, **fields: str) -> None:
             token = re.search(r'name="csrf" (?:content|value)="(\w+)"', (await browser.get(page)).text)
             assert token is not None
             answer = await browser.post(path, data={"csrf": token[1], **fields})
-            assert answer.status_code == 303, answer.text
+            assert answer.status_code == status, answer.text
 
         await post("/login", "/login", key=key, to="/timers")
         await post("/timers/cancel", "/timers", namespace="default", id=timer_id)
+        called = {"tenant": tenant, "id": call_id}
+        await post("/calls/tag", "/timers", **called, tag="eu")
+        await post("/calls/untag", "/timers", **called, tag="eu")
+        await post("/calls/star", "/timers", star=f"{tenant}/{call_id}")
+        await post("/calls/delete-many", "/timers", 200, id=f"{tenant}/{call_id}", confirmed="yes")
 
 
 async def test_the_file_can_be_moved_away_while_the_server_runs(tmp_path: Path) -> None:

@@ -70,13 +70,15 @@ class CallBulk(CallPart):
     @route("POST", _DELETE.path)
     async def delete_many(self, context: RequestContext) -> Response:
         """Deletes those of the selected calls that wait."""
-        return await self._change(context, _DELETE, waits, context.calls.delete)
+        return await self._change(context, _DELETE, "calls/delete", waits, context.calls.delete)
 
     @route("POST", _RETRY.path)
     async def retry_many(self, context: RequestContext) -> Response:
         """Retries those of the selected calls that have failed."""
         failed = CallStatus.FAILED
-        return await self._change(context, _RETRY, lambda call: call.status == failed, context.calls.retry)
+        return await self._change(
+            context, _RETRY, "calls/retry", lambda call: call.status == failed, context.calls.retry
+        )
 
     @route("POST", "/calls/delete/matching")
     async def delete_matching(self, context: RequestContext) -> Response:
@@ -111,6 +113,7 @@ class CallBulk(CallPart):
         self,
         context: RequestContext,
         action: Action,
+        operation: str,
         applies: Callable[[CallRecord], bool],
         change: Callable[[str, str, str], Awaitable[object]],
     ) -> Response:
@@ -119,7 +122,7 @@ class CallBulk(CallPart):
         async def change_one(key: str) -> None:
             tenant, _, call_id = key.partition("/")
             await change(tenant, call_id, context.correlation_id)
-            context.changed(f"calls/{action.verb.lower()}", tenant, call_id)
+            context.changed(operation, tenant, call_id)
 
         keys = selected(context, action, self._limits.selected_max)
         for tenant in {key.partition("/")[0] for key in keys}:

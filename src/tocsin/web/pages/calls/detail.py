@@ -31,6 +31,8 @@ NOTICES = {
     "untagged": "Tag removed.",
     "retried": "The call is attempted again.",
 }
+#: The API's operations, as the audit export names them.
+_TAG, _UNTAG = "calls/tag", "calls/untag"
 
 
 class CallDetail(CallPart):
@@ -259,7 +261,7 @@ class CallActions(CallPart):
         try:
             change = context.calls.tag if starred else context.calls.untag
             await change(tenant, service_call_id, STAR, context.correlation_id)
-            context.changed("calls/tag" if starred else "calls/untag", tenant, service_call_id)
+            context.changed(_TAG if starred else _UNTAG, tenant, service_call_id)
         except InvalidInput as error:
             if context.fragment:
                 return HTMLResponse("", problem_kind(error).status, headers=toast(sentence(error), "failed"))
@@ -271,7 +273,7 @@ class CallActions(CallPart):
         """Adds a tag."""
         tag = context.form.get("tag")
         return await self._act(
-            context, lambda tenant, id: context.calls.tag(tenant, id, tag, context.correlation_id), "tagged"
+            context, _TAG, lambda tenant, id: context.calls.tag(tenant, id, tag, context.correlation_id), "tagged"
         )
 
     @route("POST", "/calls/untag")
@@ -279,33 +281,38 @@ class CallActions(CallPart):
         """Removes a tag."""
         tag = context.form.exact("tag")
         return await self._act(
-            context, lambda tenant, id: context.calls.untag(tenant, id, tag, context.correlation_id), "untagged"
+            context, _UNTAG, lambda tenant, id: context.calls.untag(tenant, id, tag, context.correlation_id), "untagged"
         )
 
     @route("POST", "/calls/delete")
     async def delete(self, context: RequestContext) -> Response:
         """Deletes a call that has not started."""
-        return await self._act(context, lambda tenant, id: context.calls.delete(tenant, id, context.correlation_id))
+        return await self._act(
+            context, "calls/delete", lambda tenant, id: context.calls.delete(tenant, id, context.correlation_id)
+        )
 
     @route("POST", "/calls/retry")
     async def retry(self, context: RequestContext) -> Response:
         """Makes another attempt of a failed call."""
         return await self._act(
-            context, lambda tenant, id: context.calls.retry(tenant, id, context.correlation_id), "retried"
+            context,
+            "calls/retry",
+            lambda tenant, id: context.calls.retry(tenant, id, context.correlation_id),
+            "retried",
         )
 
     async def _act(
-        self, context: RequestContext, action: Callable[[str, str], Awaitable[object]], notice: str = ""
+        self, context: RequestContext, operation: str, action: Callable[[str, str], Awaitable[object]], notice: str = ""
     ) -> Response:
-        """Does something to the call that the form names, and leads to its page with a notice; without one it is gone."""
+        """Does something to the call that the form names, as the API's operation does, and leads to its page with a notice;
+        without one it is gone."""
         tenant, service_call_id = context.form.get("tenant").lower(), context.form.get("id").lower()
         context.permit_tenant(Role.WRITE, tenant)
         try:
             await action(tenant, service_call_id)
         except (InvalidInput, ServiceCallNotScheduled, ServiceCallNotFailed) as error:
             return await self._refused(context, tenant, service_call_id, error)
-        # The page's path is that of the API's operation.
-        context.changed(context.path.removeprefix("/"), tenant, service_call_id)
+        context.changed(operation, tenant, service_call_id)
         there = f"{path(tenant, service_call_id)}?notice={notice}" if notice else list_path(tenant, notice="deleted")
         return RedirectResponse(there, 303)
 

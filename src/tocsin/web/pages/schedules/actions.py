@@ -38,13 +38,13 @@ class ScheduleActions(Part):
 
     def routes(self) -> Sequence[RouteEntry]:
         schedules = self._schedules
-        actions: dict[str, tuple[Action, str]] = {
-            "/schedules/pause": (schedules.pause, "paused"),
-            "/schedules/resume": (schedules.resume, "resumed"),
-            "/schedules/trigger": (schedules.trigger, "triggered"),
-            "/schedules/delete": (schedules.delete, "deleted"),
-        }
-        return [*super().routes(), *(("POST", path, partial(self._act, *action)) for path, action in actions.items())]
+        actions: tuple[tuple[str, Action, str], ...] = (
+            ("schedules/pause", schedules.pause, "paused"),
+            ("schedules/resume", schedules.resume, "resumed"),
+            ("schedules/trigger", schedules.trigger, "triggered"),
+            ("schedules/delete", schedules.delete, "deleted"),
+        )
+        return [*super().routes(), *(("POST", f"/{action[0]}", partial(self._act, *action)) for action in actions)]
 
     @route("GET", "/schedules/backfill")
     async def count_backfill(self, context: RequestContext) -> Response:
@@ -86,17 +86,17 @@ class ScheduleActions(Part):
             sent = wire.BackfillSchedule(namespace, schedule_id, context.form.get("after"), context.form.get("before"))
             await self._schedules.backfill(namespace, schedule_id, *self._schedule_parser.backfill(sent))
 
-        return await self._act(fire, "backfilled", context)
+        return await self._act("schedules/backfill", fire, "backfilled", context)
 
     @route("POST", "/schedules/skip")
     async def skip(self, context: RequestContext) -> Response:
         """Skips an instant to come."""
-        return await self._act(self._once(context, self._schedules.skip), "skipped", context)
+        return await self._act("schedules/skip", self._once(context, self._schedules.skip), "skipped", context)
 
     @route("POST", "/schedules/unskip")
     async def unskip(self, context: RequestContext) -> Response:
         """Fires at an instant all the same that was to be skipped."""
-        return await self._act(self._once(context, self._schedules.unskip), "unskipped", context)
+        return await self._act("schedules/unskip", self._once(context, self._schedules.unskip), "unskipped", context)
 
     def _once(self, context: RequestContext, change: Callable[[str, str, int], Awaitable[object]]) -> Action:
         async def act(namespace: str, schedule_id: str) -> None:
@@ -113,17 +113,16 @@ class ScheduleActions(Part):
             sent = wire.ReplaySchedule(namespace, schedule_id, [context.form.get("instant")])
             await self._schedules.replay(namespace, schedule_id, self._schedule_parser.replay(sent))
 
-        return await self._act(fire, "replayed", context)
+        return await self._act("schedules/replay", fire, "replayed", context)
 
-    async def _act(self, action: Action, notice: str, context: RequestContext) -> Response:
-        """Does something to the schedule that the form names."""
+    async def _act(self, operation: str, action: Action, notice: str, context: RequestContext) -> Response:
+        """Does something to the schedule that the form names, as the API's operation does."""
         name = context.writable(context.form)
         try:
             await action(*name)
         except (InvalidInput, ScheduleEnded, BacklogFull) as error:
             return await self._refused(context, name, error)
-        # The page's path is that of the API's operation.
-        context.changed(context.path.removeprefix("/"), *name)
+        context.changed(operation, *name)
         return RedirectResponse(with_query(schedule_path(*name), {"notice": notice}), 303)
 
     async def _refused(
