@@ -61,6 +61,9 @@ class Placed(Map):
     def address(self, incarnation: bytes) -> str:
         return "there"
 
+    def name(self, incarnation: bytes) -> str:
+        return "a"
+
 
 class Node:
     """A cluster whose other nodes are pipes."""
@@ -220,6 +223,14 @@ async def test_the_agent_is_ruled_out_only_where_every_node_answers_so(
     assert (await cluster.ask_agent("POST", b"/x", [], b""), cluster.agent_possible) == (None, configured)
     placed.read = False
     assert (await cluster.ask_agent("POST", b"/x", [], b""), cluster.agent_possible) == (None, True)
+    # It is back under its name, and no longer configured to.
+    placed.living, placed.read = [B], True
+    cluster._links[B] = pair.link
+    pair.report, pair.reachable = REPORT, True
+    asking = asyncio.create_task(cluster.ask_agent("POST", b"/x", [], b""))
+    while not asking.done():
+        await pair.turn()
+    assert (await asking, cluster.agent_possible) == (None, False)
     cluster.close()
 
 

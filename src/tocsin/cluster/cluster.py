@@ -60,7 +60,8 @@ class Cluster:
         #: Whether some other node may run the service agent, by the last search: one was seen that is configured to, or one
         #: did not answer.
         self.agent_possible = True
-        self._agent_configured = False
+        # The names of those that were configured to when they last answered, and may be starting again.
+        self._agents_configured: set[str] = set()
         self._announcement: asyncio.Handle | None = None
         self._closed = False
         self.router = Router(here.placement, here.local, self.link, here.clock, here.limits)
@@ -298,15 +299,18 @@ class Cluster:
             self._each(self._placement.others(), wire.PeerReport, wire.ReportRequest)
         ) as answers:
             async for incarnation, answer in answers:
-                report = answer.report
-                self._agent_configured = self._agent_configured or report.agent_configured
+                report, name = answer.report, self._placement.name(incarnation)
+                if report.agent_configured and name:
+                    self._agents_configured.add(name)
+                else:
+                    self._agents_configured.discard(name)
                 if report.agent:
                     self._agent_at, self.agent_possible = incarnation, True
                     return incarnation
                 if silent is not None:
                     silent.discard(incarnation)
         # One that was configured to may be starting again: whoever asks is asked to wait, and not turned away for good.
-        self.agent_possible = self._agent_configured or silent is None or bool(silent)
+        self.agent_possible = bool(self._agents_configured) or silent is None or bool(silent)
         return None
 
     async def _request(self, node: bytes, request: Coroutine[Any, Any, wire.RelayedResponse]) -> wire.RelayedResponse:

@@ -178,6 +178,9 @@ class Placement(Protocol):
     def address(self, incarnation: bytes) -> str:
         """The address at which the member takes requests of other nodes; empty if it takes none or is unknown."""
 
+    def name(self, incarnation: bytes) -> str:
+        """The member's name, which its next start has, too; empty if it is unknown."""
+
     def secret_marks(self, incarnation: bytes) -> Collection[str]:
         """The marks of the secrets by which the member knows other nodes; empty if it announces none."""
 

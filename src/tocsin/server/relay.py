@@ -98,7 +98,7 @@ class AgentRelay:
         if here.status or self.cluster is None:
             return here if here.status else None
         try:
-            answer = await self.cluster.ask_agent(
+            return await self.cluster.ask_agent(
                 request.method,
                 request.target,
                 request.headers,
@@ -110,8 +110,6 @@ class AgentRelay:
             if again and request.method in _SAFE:
                 return None
             raise
-        self._expected = self._expected or answer is not None
-        return answer
 
     def _runs_elsewhere(self) -> bool:
         return self.agent is not None and bool(self.agent.runs_at)

@@ -250,6 +250,11 @@ class Membership:
         known = self._seen.get(incarnation)
         return address_of(known[0]) if known is not None else ""
 
+    def name(self, incarnation: bytes) -> str:
+        """The member's name; empty if it is unknown."""
+        known = self._seen.get(incarnation)
+        return known[0].node if known is not None else ""
+
     def secret_marks(self, incarnation: bytes) -> frozenset[str]:
         """The marks of the secrets that the member accepts; empty if it announces none or is unknown."""
         known = self._seen.get(incarnation)

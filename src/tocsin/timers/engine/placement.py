@@ -184,6 +184,10 @@ class ObservedPlacement:
         """The address at which the member takes requests of other nodes; empty if it takes none or is unknown."""
         return self.membership.address(incarnation)
 
+    def name(self, incarnation: bytes) -> str:
+        """The member's name, which its next start has, too; empty if it is unknown."""
+        return self.membership.name(incarnation)
+
     def secret_marks(self, incarnation: bytes) -> Collection[str]:
         """The marks of the secrets by which the member knows other nodes; empty if it announces none."""
         return self.membership.secret_marks(incarnation)
