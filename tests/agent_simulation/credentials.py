@@ -184,7 +184,7 @@ class SimulatedCredentials(NoCallCredentials):
         return self._caller.identify(_NAMESPACE, name, destination)
 
     def attach(self, ready: Callable[[], object]) -> None:
-        self._caller.ready_for_calls = ready
+        self._caller.ready_for_calls[ready] = None
 
-    def detach(self) -> None:
-        self._caller.ready_for_calls = lambda: None
+    def detach(self, ready: Callable[[], object]) -> None:
+        self._caller.ready_for_calls.pop(ready, None)

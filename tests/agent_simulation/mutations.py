@@ -167,7 +167,7 @@ MUTATIONS = [
         "a credential that has gone costs an attempt",
         rewrite(
             EXECUTOR + "_request",
-            "Result(lacking, None, 0)",
+            "self._without_credential.append(order)",
             to='self._answered(order, Result(NoResponse("CREDENTIAL_NOT_READY", final=True), None, 0))',
         ),
     ),

@@ -51,10 +51,10 @@ class CallCredentials(Protocol):
         """What a request to the destination gets that is sent now, or why there is nothing."""
 
     def attach(self, ready: Callable[[], object]) -> None:
-        """From now on `ready` is called when a credential that could not be sent may be."""
+        """From now on `ready` is called, too, when a credential that could not be sent may be."""
 
-    def detach(self) -> None:
-        """It is not called any more."""
+    def detach(self, ready: Callable[[], object]) -> None:
+        """It is not called any more. Idempotent."""
 
 
 class TestStep(NamedTuple):
@@ -128,7 +128,7 @@ class NoCallCredentials:
     def attach(self, ready: Callable[[], object]) -> None:
         """Nothing becomes ready."""
 
-    def detach(self) -> None:
+    def detach(self, ready: Callable[[], object]) -> None:
         """Nothing was attached."""
 
 

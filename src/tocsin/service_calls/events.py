@@ -130,7 +130,7 @@ class ExecutionBegun(AgentEvent, frozen=True):
 
 class ExecutionNotSent(AgentEvent, frozen=True):
     """A request did not leave this machine, because the machine lacked a resource (`code`). It does not count as an
-    attempt and is tried again shortly."""
+    attempt and is tried again shortly, or as soon as its credential can be sent."""
 
     tenant_id: str
     service_call_id: str

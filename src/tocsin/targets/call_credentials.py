@@ -32,7 +32,7 @@ class OfNamespace:
         return self._caller.identify(self.namespace, name, destination)
 
     def attach(self, ready: Callable[[], object]) -> None:
-        self._caller.ready_for_calls = ready
+        self._caller.ready_for_calls[ready] = None
 
-    def detach(self) -> None:
-        self._caller.ready_for_calls = lambda: None
+    def detach(self, ready: Callable[[], object]) -> None:
+        self._caller.ready_for_calls.pop(ready, None)

@@ -49,7 +49,7 @@ class CredentialCaller:
         self._closed = False
         #: Called when a credential that could not be sent may be by now: for timers, and for service calls.
         self.ready: Callable[[], object] = lambda: None
-        self.ready_for_calls: Callable[[], object] = lambda: None
+        self.ready_for_calls: dict[Callable[[], object], None] = {}
 
     def destination(self, url: str) -> str:
         """The key of the URL's concurrency limit."""
@@ -140,7 +140,8 @@ class CredentialCaller:
     def woken(self) -> None:
         """A credential that could not be sent may be by now."""
         self.ready()
-        self.ready_for_calls()
+        for ready in tuple(self.ready_for_calls):
+            ready()
 
     # ------------------------------------------------------------------ test
 

@@ -275,7 +275,7 @@ class SwitchedCredentials(NoCallCredentials):
 
     def __init__(self, *ready: str) -> None:
         self.ready = set(ready)
-        self._ready: Callable[[], object] = lambda: None
+        self._ready: list[Callable[[], object]] = []
 
     def obstacle(self, name: str, destination: str) -> str | None:
         return None if name in self.ready else "it has no token"
@@ -284,12 +284,13 @@ class SwitchedCredentials(NoCallCredentials):
         return self.obstacle(name, destination) or SentIdentity(Identity(f"Bearer {name}"), (name,), lambda: None)
 
     def attach(self, ready: Callable[[], object]) -> None:
-        self._ready = ready
+        self._ready.append(ready)
 
     def put(self, name: str) -> None:
         """The credential can be sent from now on."""
         self.ready.add(name)
-        self._ready()
+        for ready in self._ready:
+            ready()
 
 
 @dataclass

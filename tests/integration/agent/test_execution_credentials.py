@@ -10,6 +10,7 @@ from tests.integration.agent.execution_parts import Bench, FakeDelivery, Service
 from tests.integration.agent.test_execution_flows import ok, paths
 from tests.support.flow_gates import SlotsGate
 from tocsin.model.errors import StoreUnavailable
+from tocsin.service_calls.events import ExecutionNotSent
 from tocsin.service_calls.messages import ExecutionSucceeded
 
 HOUR_US = 3_600_000_000
@@ -100,6 +101,9 @@ async def test_a_credential_that_is_lost_while_the_database_is_away_keeps_no_slo
         assert bench.gate.in_use["k"] == 0
         (end,) = await bench.run(bench.order(f"{service.url}/other", flow_key="k"))
         assert isinstance(end, ExecutionSucceeded)
+        bench.credentials.put("other")
+        # What has begun asks again when its credential can be sent, and not before.
+        assert sum(isinstance(event, ExecutionNotSent) for event in bench.events) == logged
         bench.credentials.put("api")
         await bench.changes.until(lambda: bench.has_ended(bench.execution_id(held)))
         assert paths(service) == ["/do/other", "/do/held"]

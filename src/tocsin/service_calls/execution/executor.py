@@ -29,7 +29,7 @@ class Executor:
     """Keeps orders until a slot is free, logs their start, acknowledges them, sends their requests and logs their ends.
 
     A request that did not leave this machine is tried again until it does: the failure proves nothing about the service
-    and does not end the execution.
+    and does not end the execution. One whose credential has gone waits until that can be sent.
 
     An order with a flow key or a credential takes a slot of its destination only when its flow lets it begin and the
     credential can be sent. Until then it waits in the flow queue, which has a table of its own; its messages are
@@ -61,6 +61,9 @@ class Executor:
         self._slots: Slots[Order] = Slots(limits.executions_in_flight_max, limits.executions_per_destination_max)
         self._beginnings = GroupCommit("execution begin", self._begin, context, self._begin_refused)
         self._ends = GroupCommit("execution finish", self._finish, context)
+        # In flight, and without the credential that their request needs.
+        self._without_credential: list[Order] = []
+        self._credentials.attach(self._go_on)
         self._draining = False
         self._closed = False
         self._idle = asyncio.Event()
@@ -138,6 +141,7 @@ class Executor:
             except TimeoutError:
                 pass  # The return value reports it.
         self._closed = True
+        self._credentials.detach(self._go_on)
         await self._beginnings.close()
         await self._ends.close()
         for order in self._orders.values():
@@ -217,13 +221,7 @@ class Executor:
     async def _put_back(self, batch: list[Order]) -> None:
         """Takes those out of the batch whose credential has gone since they were admitted, which may be long ago if the
         database was away: they wait for it. One that was logged nonetheless has begun, and stays."""
-        lacking = [
-            order
-            for order in batch
-            if not order.logged
-            and order.credential is not None
-            and self._credentials.obstacle(order.credential, order.destination) is not None
-        ]
+        lacking = [order for order in batch if not order.logged and self._lacks_credential(order)]
         ours = await self._logged_after_all(lacking) if any(order.uncertain for order in lacking) else set()
         for order in lacking:
             if order.execution_id in ours:
@@ -311,8 +309,9 @@ class Executor:
                     # It could be sent when the order began, a moment ago. Until it can be again, others of the flow may
                     # begin.
                     self._flows.ended(order)
-                    lacking = NotSent("CREDENTIAL_NOT_READY", f"credential {order.credential}: {found}")
-                    self._answered(order, Result(lacking, None, 0))
+                    self._without_credential.append(order)
+                    detail = f"credential {order.credential}: {found}"
+                    self._context.observe(ExecutionNotSent(*order.about, "CREDENTIAL_NOT_READY", detail))
                     return
                 if not self._flows.lets_go_on(order):
                     self._answered(order, Result(NotSent("FLOW_CLOSED", "others of its flow go first"), None, 0))
@@ -348,6 +347,19 @@ class Executor:
         pause_us = backoff_us(order.not_sent, self._limits.outbox_backoff_initial_us, _NOT_SENT_PAUSE_US_MAX)
         asyncio.get_running_loop().call_later(pause_us / 1e6, self._request, order)
         self._context.observe(ExecutionNotSent(*order.about, outcome.code, outcome.detail))
+
+    def _go_on(self) -> None:
+        """A credential that could not be sent may be by now."""
+        waiting, self._without_credential = self._without_credential, []
+        for order in waiting:
+            if self._lacks_credential(order):
+                self._without_credential.append(order)
+            else:
+                self._request(order)
+
+    def _lacks_credential(self, order: Order) -> bool:
+        name = order.credential
+        return name is not None and self._credentials.obstacle(name, order.destination) is not None
 
     # ------------------------------------------------------------------ the end
 

@@ -46,7 +46,7 @@ class Turns:
     def detach(self) -> None:
         self._serve = None
         self._flows.detach()
-        self._credentials.detach()
+        self._credentials.detach(self._schedule)
         self._waiting.clear()
         self._lines.clear()
         if self._turn is not None:
