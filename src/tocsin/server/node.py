@@ -31,6 +31,7 @@ from tocsin.server.clock_mover import DevClock
 from tocsin.server.dev_folder import refuse_dev_folder
 from tocsin.server.engine import Engine, Identity, NodeParts, start_engine
 from tocsin.server.extras import require_extras
+from tocsin.server.former_run import last_write_us, report_interruption
 from tocsin.server.front import HttpServer
 from tocsin.server.inbox import start_inbox
 from tocsin.server.mcp import open_mcp
@@ -190,15 +191,18 @@ class Server:
         store = open_store(settings, clock=machine, observe=watching.observe, on_fatal=self._on_fatal)
         ends.push_async_callback(store.close)
         check_payload_limit(settings, store.capabilities)
+        files = database_files(settings)
+        written_us = last_write_us(files[TIMERS]) if TIMERS in files else None
         total_shards = await store.open(settings.shards)
         await self._patience.refuse_transferred(store)
+        if store.capabilities.exclusive:
+            await report_interruption(store, written_us)
         seals = await open_seals(settings, store, machine.now_us())
         peers = None if store.capabilities.exclusive else await self._listen_to_peers(ends, store, watching)
         identity = self._identity(listener.getsockname()[1], peers)
         changes = ChangeLog(store, identity.incarnation)
         store = cast("Store", changes)
         access = await open_access(ends, settings, store, total_shards, identity.name, watching)
-        files = database_files(settings)
         paths = {"database": files.get(TIMERS), "agent_database": files.get(CALLS) if settings.has_agent() else None}
         watching.metrics.registry.register(
             DiskMetrics({name: path for name, path in paths.items() if path is not None})
