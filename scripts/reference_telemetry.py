@@ -42,7 +42,8 @@ writes an event's name in words (`ShardLost` as `shard lost`) with its fields. *
 `AttemptFinished` after which the timer has failed is a warning, `timer failed`, at most ten lines per second. An outage of
 the store fails every shard again and again: `BatchFailed`, `LoadFailed`, `ClaimFailed` and `HeartbeatFailed` are logged once
 in ten seconds for each kind. The next line has the number of suppressed ones in the field `suppressed`, and their shards in
-`suppressed_shards`.
+`suppressed_shards`. Of a field with many values, such as `timer_ids`, a line has the first five; their number is in
+`timer_ids_total`.
 """
 
 _AGENT_EVENTS_INTRO = """## The service agent

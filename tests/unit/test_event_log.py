@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+
+import pytest
 from structlog.testing import capture_logs
 
+from tocsin.ports.batches import BatchAccepted
 from tocsin.ports.observer import BatchFailed, ClaimFailed, HeartbeatFailed, LoadFailed, PeerRefused
 from tocsin.service_calls.events import AgentLeadershipLost, AgentStepFailed
 from tocsin.telemetry.logs import EventLog
@@ -51,3 +55,17 @@ def test_changes_of_the_agents_node_are_logged_even_during_many_failures() -> No
             log(AgentStepFailed("outbox acknowledgement", "node two has taken over the agent"))
         log(AgentLeadershipLost("node two has taken over the agent"))
     assert [line["event"] for line in lines] == ["agent step failed"] * 20 + ["agent leadership lost"]
+
+
+def test_the_line_of_a_large_batch_has_the_first_timers_and_their_number(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    ids, lags = tuple(f"t{n}" for n in range(100)), tuple(range(100))
+    with capture_logs() as lines:
+        log = EventLog(lambda: 1.0)
+        log(BatchAccepted("shop", "msg_1", ids, lags, 9, "http://127.0.0.1:9"))
+        log(BatchAccepted("shop", "msg_2", ids[:5], (), 9, "http://127.0.0.1:9"))
+    large, small = lines
+    assert (large["timer_ids"], large["timer_ids_total"]) == (("t0", "t1", "t2", "t3", "t4"), 100)
+    assert (large["lags_us"], large["lags_us_total"]) == ((0, 1, 2, 3, 4), 100)
+    assert small["timer_ids"] == ids[:5]
+    assert "timer_ids_total" not in small

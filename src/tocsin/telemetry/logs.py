@@ -17,6 +17,8 @@ from tocsin.rate_limit import RateLimit
 
 #: Shards that a line about suppressed ones has at most.
 SUPPRESSED_SHARDS_MAX = 32
+#: Values that a line has of a field with many, such as the timers of a batch.
+LOGGED_VALUES_MAX = 5
 #: Fields of the standard library's log records that are logged.
 _EXTRA_FIELDS = ("method", "path", "correlation_id")
 
@@ -135,9 +137,11 @@ class _Limited:
 
 
 def _fields(event: AnyEvent) -> dict[str, Any]:
-    values = zip(event.__struct_encode_fields__, msgspec.structs.astuple(event), strict=True)
-    return {
-        name: value.hex() if isinstance(value, bytes) else value
-        for name, value in values
-        if value is not None and name not in event.unlogged
-    }
+    fields: dict[str, Any] = {}
+    for name, value in zip(event.__struct_encode_fields__, msgspec.structs.astuple(event), strict=True):
+        if value is None or name in event.unlogged:
+            continue
+        fields[name] = value.hex() if isinstance(value, bytes) else value
+        if isinstance(value, tuple) and len(value) > LOGGED_VALUES_MAX:
+            fields[name], fields[f"{name}_total"] = value[:LOGGED_VALUES_MAX], len(value)
+    return fields
