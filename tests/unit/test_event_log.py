@@ -8,7 +8,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from tocsin.ports.batches import BatchAccepted
-from tocsin.ports.observer import BatchFailed, ClaimFailed, HeartbeatFailed, LoadFailed, PeerRefused
+from tocsin.ports.observer import (
+    BatchFailed,
+    ClaimFailed,
+    HeartbeatFailed,
+    LoadFailed,
+    PeerRefused,
+    TimerSuspended,
+    WriteRefused,
+)
 from tocsin.service_calls.events import AgentLeadershipLost, AgentStepFailed
 from tocsin.telemetry.logs import EventLog
 
@@ -69,3 +77,18 @@ def test_the_line_of_a_large_batch_has_the_first_timers_and_their_number(caplog:
     assert (large["lags_us"], large["lags_us_total"]) == ((0, 1, 2, 3, 4), 100)
     assert small["timer_ids"] == ids[:5]
     assert "timer_ids_total" not in small
+
+
+def test_lines_about_single_timers_are_limited() -> None:
+    now_s = 1.0
+    with capture_logs() as lines:
+        log = EventLog(lambda: now_s)
+        for n in range(50):
+            log(WriteRefused(n, bytes(16), "too large"))
+            log(TimerSuspended(n, bytes(16), "bad_record: no JSON"))
+        assert len(lines) == 10
+        now_s = 2.0
+        log(WriteRefused(3, bytes(16), "too large"))
+    assert lines[-1]["suppressed"] == 45
+    assert 49 not in lines[-1]["suppressed_shards"]
+    assert 5 in lines[-1]["suppressed_shards"]

@@ -263,8 +263,7 @@ class LoadFailed(Event, frozen=True):
 
 
 class NamespaceDamaged(Event, frozen=True):
-    """The stored record of a namespace can't be read. Until it is restored, its timers are suspended and its operations
-    refused."""
+    """A namespace's stored record can't be read. Meanwhile its timers are suspended and its operations refused."""
 
     namespace: str
     error: str
@@ -350,6 +349,7 @@ class TimerSuspended(Event, frozen=True):
     uuid: bytes
     reason: str
     level = WARNING
+    line_limit = LineLimit(5, shards=True)
     counter = Counter(
         "tocsin_timers_suspended",
         "Timers suspended, by reason: namespace, destination, flow, credential, egress or bad_record.",
@@ -382,6 +382,7 @@ class WriteRefused(Event, frozen=True):
     uuid: bytes
     error: str
     level = ERROR
+    line_limit = LineLimit(5, shards=True)
     counter = Counter(
         "tocsin_writes_refused",
         "Writes of single timers that the store refused and that were removed from their batch.",
@@ -437,8 +438,7 @@ class ClockTrusted(Event, frozen=True):
 
 
 class HistoryPurged(Event, frozen=True):
-    """Finished timers and runs were removed, because their retention was over or a schedule had more occurrences than it
-    keeps."""
+    """Finished timers and runs were removed: their retention was over, or a schedule keeps fewer occurrences."""
 
     timers: int
     counter = Counter("tocsin_history_purged", "Finished timers and runs removed by retention.", by="timers")
