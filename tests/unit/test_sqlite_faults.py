@@ -361,3 +361,9 @@ async def test_wal_is_checkpointed_and_stays_bounded(tmp_path: Path) -> None:
     assert len(await loaded(store, page_rows=1000)) == 7_500
     await store.close()
     assert not (tmp_path / "tocsin.db-wal").exists()
+
+
+async def test_a_folder_that_can_not_be_made_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreUnavailable, match=r"/file/data: Not a directory; permit .* or name another place"):
+        await SqliteStore(tmp_path / "file" / "data" / "tocsin.db").open(1)

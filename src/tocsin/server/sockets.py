@@ -74,7 +74,10 @@ def bind(host: str, port: int, setting: str = "port") -> socket.socket:
     try:
         family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (socket.gaierror, UnicodeError) as error:
-        raise ConfigError(f"host: {host!r} is not an address or a resolvable name ({error})") from error
+        raise ConfigError(
+            f"host: {host!r} can't be resolved ({error}); give an address of this machine, such as 127.0.0.1, or 0.0.0.0 "
+            "for all of them"
+        ) from error
     listener = socket.socket(family, kind, proto)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -31,7 +31,7 @@ class FileLock:
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise StoreUnavailable(f"{self._subject} can't be used: {self._path}: {error.strerror}") from error
+            raise unwritable(self._path, error) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -51,6 +51,13 @@ class FileLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def unwritable(path: Path, error: OSError) -> StoreUnavailable:
+    """The error where a file or folder of a database can't be made or opened, with what to do about it."""
+    return StoreUnavailable(
+        f"{path}: {error.strerror}; permit the server's user to write there, or name another place in the settings"
+    )
 
 
 def lock_holder(path: Path) -> int | None:

@@ -14,7 +14,7 @@ import apsw
 from tocsin.model.errors import DefiniteFailure, StoreLocked, StoreUnavailable
 from tocsin.ports.store import refuse_other_format
 from tocsin.private_files import make_database, make_folder
-from tocsin.sql.file_lock import FileLock
+from tocsin.sql.file_lock import FileLock, unwritable
 from tocsin.sql.migrations import migrations_of
 from tocsin.sql.threads import Readers, Writer
 from tocsin.stores.options import SqliteOptions
@@ -95,7 +95,7 @@ class SqliteDatabase(AgentDatabase):
             try:
                 make_folder(self._path.parent)
             except OSError as error:
-                raise StoreUnavailable(f"cannot create the folder {self._path.parent}: {error.strerror}") from error
+                raise unwritable(self._path.parent, error) from error
         await self._acquire(wait_s)
         connecting = asyncio.get_running_loop().run_in_executor(None, self._connect)
         try:
@@ -197,7 +197,7 @@ class SqliteDatabase(AgentDatabase):
             for connection in connections:
                 connection.close()
             if isinstance(error, OSError):
-                raise StoreUnavailable(f"cannot create {path}: {error.strerror}") from error
+                raise unwritable(path or Path(), error) from error
             if (translated := self._translate(error)) is error:
                 raise
             raise translated from error

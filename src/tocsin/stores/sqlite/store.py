@@ -30,7 +30,7 @@ from tocsin.ports.store import (
 )
 from tocsin.private_files import make_database, make_folder
 from tocsin.sql.dialect import Step, Value
-from tocsin.sql.file_lock import FileLock
+from tocsin.sql.file_lock import FileLock, unwritable
 from tocsin.sql.rows import LoadQuery
 from tocsin.sql.store import SqlStore
 from tocsin.sql.threads import Readers, Writer
@@ -105,7 +105,7 @@ class SqliteStore(SqlStore):
         try:
             make_folder(self._path.parent)
         except OSError as error:
-            raise StoreUnavailable(f"the data folder {self._path.parent} can't be created: {error.strerror}") from error
+            raise unwritable(self._path.parent, error) from error
         if self._lock is not None:
             self._lock.acquire()
         options, connections = self._options, list[apsw.Connection]()

@@ -155,7 +155,7 @@ def due(when: str, delay: str, at: str, zone_minutes: str) -> dict[str, str]:
             raise ValueError
         instant = datetime.fromisoformat(at).replace(tzinfo=UTC) - timedelta(minutes=minutes)
     except (ValueError, OverflowError):
-        raise InvalidInput(FieldError("executeAt", "is not a date and time")) from None
+        raise InvalidInput(FieldError("executeAt", "is not a date and time; write it as 2027-01-31T09:00")) from None
     return {"executeAt": instant.isoformat().replace("+00:00", "Z")}
 
 

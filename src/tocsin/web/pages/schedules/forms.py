@@ -262,7 +262,7 @@ def local_instant(path: str, text: str, zone: tzinfo, errors: list[FieldError]) 
         local = datetime.fromisoformat(text).replace(tzinfo=zone)
         return format_instant((local - _EPOCH) // timedelta(microseconds=1))
     except (ValueError, OverflowError):
-        errors.append(FieldError(path, "is not a date and time"))
+        errors.append(FieldError(path, "is not a date and time; write it as 2027-01-31T09:00"))
         return ""
 
 
