@@ -5961,7 +5961,7 @@ func (v *AuditPage) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
-// AuditEntry: An entry of the audit trail: a change of keys or namespaces, or a sign-in.
+// AuditEntry: An entry of the audit trail: what somebody changed, or a sign-in.
 type AuditEntry struct {
 	// An RFC 3339 instant with a time zone.
 	At time.Time

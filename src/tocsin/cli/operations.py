@@ -164,7 +164,7 @@ def audit(
     server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
-    """Show the audit trail, newest first: sign-ins, and changes to keys and namespaces. Requires an admin key."""
+    """Show the audit trail, newest first: sign-ins, and changes of keys, namespaces and more. Requires an admin key."""
     filters = {"action": action, "keyId": key_id, "subject": subject, "after": after, "before": before}
     wanted: dict[str, Any] = {name: value for name, value in filters.items() if value}
     with server.client() as client:

@@ -2820,7 +2820,7 @@ export interface AuditPage {
   nextCursor?: string;
 }
 
-/** An entry of the audit trail: a change of keys or namespaces, or a sign-in. */
+/** An entry of the audit trail: what somebody changed, or a sign-in. */
 export interface AuditEntry {
   /** An RFC 3339 instant with a time zone. */
   at: Instant;

@@ -313,7 +313,7 @@ class ListAudit(RequestStruct):
 
 
 class AuditEntry(ResponseStruct):
-    """An entry of the audit trail: a change of keys or namespaces, or a sign-in."""
+    """An entry of the audit trail: what somebody changed, or a sign-in."""
 
     at: Instant
     action: Annotated[str, about("The action.", "namespace_changed")]

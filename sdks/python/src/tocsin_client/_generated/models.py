@@ -5092,7 +5092,7 @@ class AuditPage:
 
 @dataclass(kw_only=True, slots=True)
 class AuditEntry:
-    """An entry of the audit trail: a change of keys or namespaces, or a sign-in."""
+    """An entry of the audit trail: what somebody changed, or a sign-in."""
 
     #: An RFC 3339 instant with a time zone.
     at: datetime

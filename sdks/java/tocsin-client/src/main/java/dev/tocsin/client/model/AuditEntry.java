@@ -8,7 +8,7 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * An entry of the audit trail: a change of keys or namespaces, or a sign-in.
+ * An entry of the audit trail: what somebody changed, or a sign-in.
  *
  * @param at An RFC 3339 instant with a time zone.
  * @param action The action.
