@@ -41,7 +41,7 @@ MUTATIONS = [
     ),
     _caught(
         "a job's place is stored before its page is durable",
-        insert(RUN + "_do", "self._move_to(rows[-1].cursor)\nawait self._save()", before="self._change(...)"),
+        insert(RUN + "_do", "self._move_to(rows[-1].cursor)\nawait self._save()", before="self._change_by_shard(...)"),
         "test_killed_node_loses_no_row_and_changes_none_twice",
     ),
     _caught(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 import pytest
@@ -24,7 +24,7 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Changes, Timer, decode_record
 from tocsin.ports.agent_calls import CallFailure
 from tocsin.ports.audit import NoAudit
-from tocsin.ports.store import FailureRow
+from tocsin.ports.store import FailureRow, Found
 from tocsin.timers import job_rows
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.job_runner import JobRunner
@@ -445,8 +445,8 @@ def test_failures_are_replayed_once_each_although_the_node_is_killed() -> None:
     play(scenario)
 
 
-def test_replayed_timers_are_due_one_after_another() -> None:
-    """At a rate at which many are written together."""
+def test_replayed_timers_are_due_one_after_another_and_written_shard_by_shard() -> None:
+    """At a rate at which many are written together, each shard of which costs a read."""
 
     async def scenario(world: Jobbing) -> None:
         rate = 2_000
@@ -456,8 +456,20 @@ def test_replayed_timers_are_due_one_after_another() -> None:
         assert node.service is not None
         await asyncio.sleep(3.0)
         await node.ask(node.service.namespaces.update("a", paused=True))
+        read = world.store.fetch
+        reads: list[int] = []
+
+        async def fetch(shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+            reads.append(shard_id)
+            return await read(shard_id, uuids)
+
+        world.store.fetch = fetch  # type: ignore[method-assign]
         await _jobs_asked(world, world.job(JobAction.REPLAY, kind=JobKind.FAILURES, rate_per_second=rate))
         assert (await world.ended()).counts.changed == ROWS
+        # Another node's may cross.
+        own = [shard_id for shard_id in reads if world.working.shard(shard_id) is not None]
+        assert own == sorted(own)
+        assert len(set(own)) > 1
         dues = sorted(timer.execute_at for timer in world.timers().values() if timer.replay)
         assert min(later - due for due, later in itertools.pairwise(dues)) >= SECOND // rate - 1
 

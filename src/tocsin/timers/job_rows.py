@@ -46,6 +46,7 @@ class JobRow(NamedTuple):
     cursor: str
     change: Callable[[int], Awaitable[Write | None]]
     tenant: str = ""
+    shard_id: int = 0
 
 
 class Page(NamedTuple):
@@ -105,7 +106,7 @@ def _is_wanted(job: Job, view: TimerView) -> bool:
 def _row(service: TimerService, job: Job, view: TimerView, cursor: str, latest_us: int) -> JobRow:
     timer = view.timer
     change = partial(_write, service, view.shard_id, partial(_change, service, job, view, latest_us))
-    return JobRow(timer.namespace, timer.id, cursor, change)
+    return JobRow(timer.namespace, timer.id, cursor, change, shard_id=view.shard_id)
 
 
 async def _write(
@@ -163,7 +164,7 @@ def _failed_row(service: TimerService, job: Job, row: FailureRow) -> JobRow:
     namespace = namespace_of(row)
     shard_id = service.namespaces.shard_of(namespace, row.uuid)
     change = partial(_write, service, shard_id, partial(_replay, service, row, job))
-    return JobRow(namespace, row.timer_id, write_cursor(row.place) or "", change)
+    return JobRow(namespace, row.timer_id, write_cursor(row.place) or "", change, shard_id=shard_id)
 
 
 async def _replay(service: TimerService, row: FailureRow, job: Job, due_us: int) -> WriteOp:

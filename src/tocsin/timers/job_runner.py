@@ -67,13 +67,16 @@ _LOOK_S = 2.0
 #: a hundred at the highest rate: clients' writes and due timers wait for few of them, while each batch has enough for its
 #: fixed cost.
 _SLICE_INTERVAL_US, _SLICE_MAX_US = 10_000, 20_000
+#: Rows of about so long are changed shard by shard: a slice of few shards needs few reads of what is stored, and its commit
+#: few fences.
+_PART_US = 250_000
 #: A replayed timer is due so long after its turn: by then it is durable, unless the store is slow, and so timers of one slice
 #: begin one after another at the job's rate, and not together before others that are due.
 _REPLAY_AHEAD_US = 100_000
 #: Clients' writes that may wait at this node when a slice is begun; and how often, and with which pause, it waits for fewer.
 _CLIENTS_WAITING_MAX, _CLIENTS_CHECKS_MAX, _CLIENTS_CHECK_S = 100, 50, 0.02
-#: How often the place is stored.
-_SAVE_INTERVAL_US = US_PER_SECOND
+#: The place is stored each second: at the end of the part in which so long is over.
+_SAVE_INTERVAL_US = US_PER_SECOND - _PART_US
 #: Pause before a call is repeated that failed.
 _RETRY_S = 0.5
 
@@ -248,8 +251,9 @@ class _Run:
                 return False
             size = min(room, len(rows))
             if not job.dry_run:
-                size = await self._rows_due(size)
-            await self._change(rows[:size])
+                size = min(size, max(job.rate_per_second * _PART_US // US_PER_SECOND, 1))
+            await self._change_by_shard(rows[:size])
+            self._move_to(rows[size - 1].cursor)
             rows = rows[size:]
             if self._is_save_due():
                 await self._save()
@@ -260,6 +264,14 @@ class _Run:
         if self._is_save_due():
             await self._save()
         return True
+
+    async def _change_by_shard(self, part: Sequence[JobRow]) -> None:
+        """Changes rows at the job's rate, those of a shard together. The job's place must not be stored meanwhile."""
+        left = sorted(part, key=lambda row: row.shard_id)
+        while left:
+            size = len(left) if self._job.dry_run else await self._rows_due(len(left))
+            await self._change(left[:size])
+            left = left[size:]
 
     def _move_to(self, cursor: str | None) -> None:
         """Goes on behind the cursor, before which everything is done."""
@@ -285,7 +297,6 @@ class _Run:
             self._job = msgspec.structs.replace(job, samples=(*job.samples, *errors)[:SAMPLES_MAX])
             self._context.observe(JobRowsChanged(job.action, changed))
         self._job = msgspec.structs.replace(self._job, counts=job.counts.plus(counts))
-        self._move_to(part[-1].cursor)
 
     def _dues(self, rows: int) -> range:
         """When timers are due that the last slice, of so many rows, replays: each after its turn, by the wall clock."""
