@@ -10,7 +10,6 @@ from pathlib import Path
 
 from tests.support.postgresql import PostgresServer
 
-
 #: Those that docs/how-to/postgresql.md recommends: with the default ones a checkpoint may begin in any phase of a drill.
 _SETTINGS = {"shared_buffers": "2GB", "max_wal_size": "8GB", "wal_compression": "on", "checkpoint_timeout": "15min"}
 

@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from bench.processes import TICK_S, children, times
 
@@ -26,35 +27,52 @@ def cpu_s(pid: int) -> float:
     return found * TICK_S
 
 
+def waited_ms(pid: int) -> int:
+    """How long so far a process, and the running ones that it has started, unless it is this one, could have run and had no
+    processor; 0 if it has ended."""
+    found = 0
+    with contextlib.suppress(OSError):
+        for each in (pid, *(children(pid) if pid != os.getpid() else ())):
+            with contextlib.suppress(OSError):
+                found += int(Path(f"/proc/{each}/schedstat").read_text().split()[1])
+    return found // 1_000_000
+
+
 class Load:
-    """How much of a processor each process uses in each second (since 1970), in percent."""
+    """How much of a processor each process uses in each second (since 1970), in percent, and how long all of them waited for
+    one, in milliseconds."""
 
     def __init__(self, pids: Mapping[str, int]) -> None:
         self._pids = pids
         self.percent: dict[int, dict[str, int]] = {}
+        self.waited: dict[int, int] = {}
 
     async def watch(self) -> None:
         """Goes on until it is canceled."""
-        before = {name: cpu_s(pid) for name, pid in self._pids.items()}
+        before, waited = {name: cpu_s(pid) for name, pid in self._pids.items()}, self._waited()
         while True:
             await asyncio.sleep(1 - now_us() % 1_000_000 / 1e6)
-            now = {name: cpu_s(pid) for name, pid in self._pids.items()}
-            self.percent[now_us() // 1_000_000 - 1] = {
-                name: round(max(now[name] - before[name], 0) * 100) for name in now
-            }
-            before = now
+            now, waited_now = {name: cpu_s(pid) for name, pid in self._pids.items()}, self._waited()
+            second = now_us() // 1_000_000 - 1
+            self.percent[second] = {name: round(max(now[name] - before[name], 0) * 100) for name in now}
+            self.waited[second] = sum(max(waited_now[name] - waited[name], 0) for name in now)
+            before, waited = now, waited_now
+
+    def _waited(self) -> dict[str, int]:
+        return {name: waited_ms(pid) for name, pid in self._pids.items()}
 
     def table(
         self, first: int, last: int, zero: int, calls: Counter[int], lags: Iterable[tuple[int, float, int]]
     ) -> str:
         """A line for each second in between (since 1970), named by its distance from `zero`: other calls, the timers of
-        `lags` that were due then, p50 and maximum of their lags in ms, the load, and the shards of those that were later than
-        10 ms and ten times the p50. The lags are the second in which a timer was due, ms and shard."""
+        `lags` that were due then, p50 and maximum of their lags in ms, the load, how long all waited for a processor, and the
+        shards of those that were later than 10 ms and ten times the p50. The lags are the second in which a timer was due, ms
+        and shard."""
         due: dict[int, list[tuple[float, int]]] = {}
         for second, lag, shard in lags:
             due.setdefault(second, []).append((lag, shard))
         lines = [
-            f"{'s':>4} {'calls':>6} {'due':>4} {'p50':>7} {'max':>8}  {' '.join(f'{each:>5}' for each in self._pids)}"
+            f"{'s':>4} {'calls':>6} {'due':>4} {'p50':>7} {'max':>8}  {' '.join(f'{each:>5}' for each in self._pids)}  waited"
         ]
         for second in range(first, last):
             found = sorted(due.get(second, [(0.0, -1)]))
@@ -64,6 +82,6 @@ class Load:
             used = " ".join(f"{load.get(each, 0):>{max(len(each), 5)}}" for each in self._pids)
             lines.append(
                 f"{second - zero:>4} {calls[second]:>6} {len(due.get(second, [])):>4} {middle:>7.1f} {found[-1][0]:>8.1f}  "
-                f"{used}  {' '.join(map(str, late))}".rstrip()
+                f"{used}  {self.waited.get(second, 0):>6}  {' '.join(map(str, late))}".rstrip()
             )
         return "\n".join(lines)
