@@ -164,9 +164,13 @@ class Drill:
         for name in (BROKEN, HEALTHY, PLAIN):
             await self.api("namespaces/create", name=name, numShards=SHARDS)
         for first in range(0, self.failures, _BATCH_TIMERS):
-            ids = (f"f{number}" for number in range(first, min(first + _BATCH_TIMERS, self.failures)))
-            call = {"namespace": BROKEN, "callbackUrl": self.url, "delay": "1s", "retryPolicy": {"maxAttempts": 1}}
-            answer = await self.api("timers/batch/create", timers=[{**call, "id": each} for each in ids])
+            call = {"namespace": BROKEN, "callbackUrl": self.url, "retryPolicy": {"maxAttempts": 1}}
+            # Due at the same instant, they would fail shard by shard, and so be replayed.
+            timers = [
+                {**call, "id": f"f{number}", "delay": f"{1_000 + number % _BATCH_TIMERS}ms"}
+                for number in range(first, min(first + _BATCH_TIMERS, self.failures))
+            ]
+            answer = await self.api("timers/batch/create", timers=timers)
             refused = [each for each in answer["results"] if "error" in each]
             assert not refused, refused[:3]
         await until(self.all_have_failed, _BALANCE_S)

@@ -13,6 +13,8 @@ from bench.processes import TICK_S, children, times
 
 from tests.support.cluster import now_us
 
+_OTHERS = "others"
+
 
 def cpu_s(pid: int) -> float:
     """Processor seconds so far of a process, and of the running ones that it has started, unless it is this one; 0 if it has
@@ -38,9 +40,15 @@ def waited_ms(pid: int) -> int:
     return found // 1_000_000
 
 
+def machine_s() -> float:
+    """Processor seconds so far that this machine was busy, or had no processor of its host."""
+    user, nice, system, _, _, *others = map(int, Path("/proc/stat").read_text().split()[1:9])
+    return (user + nice + system + sum(others)) * TICK_S
+
+
 class Load:
-    """How much of a processor each process uses in each second (since 1970), in percent, and how long all of them waited for
-    one, in milliseconds."""
+    """How much of a processor each process uses in each second (since 1970), and all others of the machine, in percent, and
+    how long the processes waited for one, in milliseconds."""
 
     def __init__(self, pids: Mapping[str, int]) -> None:
         self._pids = pids
@@ -49,14 +57,18 @@ class Load:
 
     async def watch(self) -> None:
         """Goes on until it is canceled."""
-        before, waited = {name: cpu_s(pid) for name, pid in self._pids.items()}, self._waited()
+        before, waited = self._used(), self._waited()
         while True:
             await asyncio.sleep(1 - now_us() % 1_000_000 / 1e6)
-            now, waited_now = {name: cpu_s(pid) for name, pid in self._pids.items()}, self._waited()
+            now, waited_now = self._used(), self._waited()
             second = now_us() // 1_000_000 - 1
             self.percent[second] = {name: round(max(now[name] - before[name], 0) * 100) for name in now}
-            self.waited[second] = sum(max(waited_now[name] - waited[name], 0) for name in now)
+            self.waited[second] = sum(max(waited_now[name] - waited[name], 0) for name in waited)
             before, waited = now, waited_now
+
+    def _used(self) -> dict[str, float]:
+        used = {name: cpu_s(pid) for name, pid in self._pids.items()}
+        return {**used, _OTHERS: machine_s() - sum(used.values())}
 
     def _waited(self) -> dict[str, int]:
         return {name: waited_ms(pid) for name, pid in self._pids.items()}
@@ -71,15 +83,16 @@ class Load:
         due: dict[int, list[tuple[float, int]]] = {}
         for second, lag, shard in lags:
             due.setdefault(second, []).append((lag, shard))
+        names = (*self._pids, _OTHERS)
         lines = [
-            f"{'s':>4} {'calls':>6} {'due':>4} {'p50':>7} {'max':>8}  {' '.join(f'{each:>5}' for each in self._pids)}  waited"
+            f"{'s':>4} {'calls':>6} {'due':>4} {'p50':>7} {'max':>8}  {' '.join(f'{each:>5}' for each in names)}  waited"
         ]
         for second in range(first, last):
             found = sorted(due.get(second, [(0.0, -1)]))
             middle = found[len(found) // 2][0]
             late = sorted({shard for lag, shard in found if lag > max(10 * middle, 10)})
             load = self.percent.get(second, {})
-            used = " ".join(f"{load.get(each, 0):>{max(len(each), 5)}}" for each in self._pids)
+            used = " ".join(f"{load.get(each, 0):>{max(len(each), 5)}}" for each in names)
             lines.append(
                 f"{second - zero:>4} {calls[second]:>6} {len(due.get(second, [])):>4} {middle:>7.1f} {found[-1][0]:>8.1f}  "
                 f"{used}  {self.waited.get(second, 0):>6}  {' '.join(map(str, late))}".rstrip()
