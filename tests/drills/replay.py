@@ -5,7 +5,8 @@ is repaired, and a job replays them at a rate, while the node that works on the 
 namespace fall due at a steady rate, also before the job, and after it while plain timers fall due at the job's rate. In the
 end each failed timer was replayed exactly once, or the job reports why not; the healthy timers were all called, and on
 time, but for those of the killed node's shards, which may wait for another node to claim them. If one of these is violated,
-the exit status is 1. A table shows for each second how late healthy timers were, and which process was busy.
+the exit status is 1. A table shows for each second how late healthy timers were, and which process was busy. Where others
+of the machine use much of a processor, healthy timers are late because of them.
 """
 
 from __future__ import annotations
@@ -275,6 +276,8 @@ class Drill:
         begun, killed_at, done, plain_at, ended = instants
         lags = self.calls.lags_ms(self.created, begun, ended)
         job_at = begun + (_BEFORE_S - 5) * 1_000_000
+        phases = (begun, job_at), (job_at, done), (plain_at, ended)
+        used = [self.load.others(first // 1_000_000, last // 1_000_000) for first, last in phases]
         before = [lag for due, lag, _ in lags if due < job_at]
         beside = [lag for due, lag, of in lags if job_at <= due < done and of not in shards]
         lost = [lag for due, lag, of in lags if job_at <= due < done and of in shards]
@@ -294,6 +297,8 @@ class Drill:
             f"healthy timers: p99 {p99(before):.1f} ms late before the job ({len(before)}), {p99(beside):.1f} beside it "
             f"({len(beside)}), {p99(plain):.1f} beside as many plain timers ({len(plain)}); "
             f"of the killed node's shards at most {worst / 1e3:.1f} s ({len(lost)})",
+            f"others of the machine used {used[0]}% of a processor before the job, {used[1]}% beside it, {used[2]}% "
+            "beside plain timers",
             f"they were created at least {min(leads, default=0) / 1e6:.1f} s before they were due",
             sep="\n",
             flush=True,

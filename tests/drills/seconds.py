@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from bench.processes import TICK_S, children, times
@@ -29,7 +29,7 @@ def cpu_s(pid: int) -> float:
     return found * TICK_S
 
 
-def waited_ms(pid: int) -> int:
+def waited_ms(pid: int) -> float:
     """How long so far a process, and the running ones that it has started, unless it is this one, could have run and had no
     processor; 0 if it has ended."""
     found = 0
@@ -37,7 +37,7 @@ def waited_ms(pid: int) -> int:
         for each in (pid, *(children(pid) if pid != os.getpid() else ())):
             with contextlib.suppress(OSError):
                 found += int(Path(f"/proc/{each}/schedstat").read_text().split()[1])
-    return found // 1_000_000
+    return found / 1e6
 
 
 def machine_s() -> float:
@@ -57,21 +57,24 @@ class Load:
 
     async def watch(self) -> None:
         """Goes on until it is canceled."""
-        before, waited = self._used(), self._waited()
+        before, busy, waited = self._of_each(cpu_s), machine_s(), self._of_each(waited_ms)
         while True:
             await asyncio.sleep(1 - now_us() % 1_000_000 / 1e6)
-            now, waited_now = self._used(), self._waited()
+            now, busy_now, waited_now = self._of_each(cpu_s), machine_s(), self._of_each(waited_ms)
             second = now_us() // 1_000_000 - 1
-            self.percent[second] = {name: round(max(now[name] - before[name], 0) * 100) for name in now}
-            self.waited[second] = sum(max(waited_now[name] - waited[name], 0) for name in waited)
-            before, waited = now, waited_now
+            used = {name: max(now[name] - before[name], 0) for name in now}
+            used[_OTHERS] = max(busy_now - busy - sum(used.values()), 0)
+            self.percent[second] = {name: round(each * 100) for name, each in used.items()}
+            self.waited[second] = round(sum(max(waited_now[name] - waited[name], 0) for name in waited))
+            before, busy, waited = now, busy_now, waited_now
 
-    def _used(self) -> dict[str, float]:
-        used = {name: cpu_s(pid) for name, pid in self._pids.items()}
-        return {**used, _OTHERS: machine_s() - sum(used.values())}
+    def _of_each(self, measure: Callable[[int], float]) -> dict[str, float]:
+        return {name: measure(pid) for name, pid in self._pids.items()}
 
-    def _waited(self) -> dict[str, int]:
-        return {name: waited_ms(pid) for name, pid in self._pids.items()}
+    def others(self, first: int, last: int) -> int:
+        """How much of a processor all other processes of the machine used from one second to another, in percent."""
+        found = [load[_OTHERS] for second, load in self.percent.items() if first <= second < last]
+        return round(sum(found) / max(len(found), 1))
 
     def table(
         self, first: int, last: int, zero: int, calls: Counter[int], lags: Iterable[tuple[int, float, int]]
