@@ -39,7 +39,7 @@ Write = Callable[[], Awaitable[object]]
 class JobRow(NamedTuple):
     """A row that matches, and the cursor behind it. `change` prepares the write that changes it, a new one each time, because
     a write belongs to the engine that has taken it; None if the row is as wanted already. It raises the same errors. It is
-    given the instant at which a timer that the row replays is due, wall clock in microseconds."""
+    given the instant at which a timer that the row replays is due, wall clock in microseconds. Calls have no shard."""
 
     namespace: str
     id: str
