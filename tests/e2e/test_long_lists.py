@@ -21,6 +21,17 @@ from tocsin.web.pages.limits import UiLimits
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 URL = "http://127.0.0.1:9/hook"
+#: Notes which rows scripts look at from now on.
+_NOTE_ROWS = """() => {
+  window.looked = new Set();
+  const note = (of) => { if (of.localName === "tr") looked.add(of); };
+  const dataset = Object.getOwnPropertyDescriptor(HTMLElement.prototype, "dataset").get;
+  Object.defineProperty(HTMLElement.prototype, "dataset", { get() { note(this); return dataset.call(this); } });
+  for (const name of ["matches", "querySelector", "querySelectorAll", "getAttribute", "hasAttribute"]) {
+    const plain = Element.prototype[name];
+    Element.prototype[name] = function (...given) { note(this); return plain.apply(this, given); };
+  }
+}"""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -126,6 +137,57 @@ async def test_rows_are_split_into_parts_for_layout(browser: Browser, shown: Win
         await tenant.submit(f"c{number}", URL, dueAt=in_seconds(3_600))
     await shown.go(f"{tenant.list}&rows=100")
     assert await page.evaluate(parts) == [25, 5]
+
+
+async def test_rows_are_added_without_a_look_at_those_before(shown: Window, long: list[str]) -> None:
+    page = shown.page
+    await shown.go("/timers?namespace=long&rows=100")
+    await scroll_on(page, 600)
+    await page.evaluate(_NOTE_ROWS)
+    await scroll_on(page, len(long))
+    await expect(page.locator("#shown")).to_have_text("700 timers")
+    # The first row alone is where the list begins.
+    rows = "[...document.querySelectorAll('#results tbody tr')]"
+    assert await page.evaluate(f"{rows}.slice(1, 400).filter(row => looked.has(row)).length") == 0
+    assert await page.evaluate(f"{rows}.slice(600).filter(row => looked.has(row)).length") == 100
+
+
+async def test_scrolling_does_not_count_what_is_selected(shown: Window, long: list[str]) -> None:
+    page = shown.page
+    # Nothing changes, also not elsewhere on this server.
+    await shown.context.add_init_script("window.EventSource = class { close() {} }")
+    await shown.go("/timers?namespace=long&rows=100")
+    await scroll_on(page, 300)
+    await page.get_by_label("Select t00000").check()
+    await expect(page.locator("#picked-count")).to_have_text("1 timer selected")
+    await page.evaluate("""() => {
+      window.counted = 0;
+      const plain = Document.prototype.querySelectorAll;
+      Document.prototype.querySelectorAll = function (selector) {
+        if (selector.includes(".pick")) counted += 1;
+        return plain.call(this, selector);
+      };
+    }""")
+    for top in range(1_000, 6_000, 1_000):
+        await page.evaluate("top => scrollTo(0, top)", top)
+        # Within it, the browser reports what has come into view.
+        await shown.painted()
+    assert await page.evaluate("counted") == 0
+    # Of what was added, it does.
+    await scroll_on(page, 400)
+    assert await page.evaluate("counted") > 0
+
+
+async def test_few_parts_of_a_row_are_clipped(shown: Window, long: list[str], tenant: Tenant) -> None:
+    await tenant.submit("one", URL, dueAt=in_seconds(3_600))
+    # A browser paints what is in a clip on its own. What always fits into its column needs none.
+    clipped = """[...document.querySelector('#results tbody tr').querySelectorAll('*')].filter(
+      (each) => getComputedStyle(each).overflowX !== 'visible').map((each) => each.className)"""
+    most = {"/timers?namespace=long": 5, tenant.list: 7}
+    for path in most:
+        await shown.go(path)
+        found = await shown.page.evaluate(clipped)
+        assert len(found) <= most[path], found
 
 
 async def test_replaced_results_are_removed_completely(shown: Window, long: list[str]) -> None:

@@ -4,7 +4,7 @@
 import { morph } from "./morph.js";
 import { asOf, showOutage } from "./outage.js";
 import { peekIsOpen } from "./peek.js";
-import { left, markNext, partsInView, results, rows, showCount, start } from "./rows.js";
+import { gone, markLeft, markNext, partsInView, results, rows, showCount, start } from "./rows.js";
 import { clock, nowMs, put, serverShows } from "./times.js";
 import { ask, dialogIsOpen, load, number } from "./toast.js";
 
@@ -166,15 +166,13 @@ async function refreshRows(list) {
     const row = rows.get(next.dataset.key);
     if (!row) continue;
     // What no longer exists has no cells.
-    const gone = !next.cells.length;
-    if (gone) showGone(row);
+    const deleted = !next.cells.length;
+    if (deleted) showGone(row);
     else morph(row, next);
     // The row whose id was searched for is shown on every tab.
-    if (!gone && (!("left" in next.parentElement.dataset) || row.parentElement.matches(".exact"))) delete row.dataset.left;
-    else if (!left(row)) {
-      row.dataset.left = "";
-      leftAt = Date.now();
-    }
+    const leaves = deleted || "left" in next.parentElement.dataset && !row.parentElement.matches(".exact");
+    if (leaves && !gone.has(row)) leftAt = Date.now();
+    markLeft(row, leaves);
     document.dispatchEvent(new CustomEvent("tocsin:row", { detail: row }));
   }
   for (const each of places) each.dataset.news = now;
@@ -201,7 +199,7 @@ const inUse = () => results().querySelector(".list:hover") || results().contains
 
 // After a moment, in which the outcomes can be read.
 function reloadLeft() {
-  if (Date.now() - leftAt < FRESH_EVERY_MS || !rows.size || ![...rows.values()].every(left) || inUse()) return;
+  if (Date.now() - leftAt < FRESH_EVERY_MS || !rows.size || gone.size < rows.size || inUse()) return;
   leftAt = Date.now();
   document.getElementById("filters").requestSubmit();
 }
@@ -230,8 +228,7 @@ async function findFresh(list) {
 function showNews() {
   const fresh = document.getElementById("fresh");
   if (!fresh) return;
-  const gone = [...rows.values()].filter(left).length;
-  const words = [freshWords, gone ? `${number(gone)} ${results().dataset.leftWord}` : ""].filter(Boolean).join(", ");
+  const words = [freshWords, gone.size ? `${number(gone.size)} ${results().dataset.leftWord}` : ""].filter(Boolean).join(", ");
   put(fresh, words);
 }
 
@@ -242,7 +239,7 @@ export function startLive() {
     ticks += 1;
     refresh();
   }, TICK_MS);
-  document.addEventListener("tocsin:rows", refresh);
+  document.addEventListener("tocsin:view", refresh);
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   addEventListener("pagehide", close);
   addEventListener("pageshow", (event) => { if (event.persisted) open(); });

@@ -2,7 +2,7 @@
 // out only in or near the viewport (content-visibility); rows outside it are neither counted down nor refreshed. The URL names the
 // topmost chunk; the session storage remembers the chunks before it and the topmost row, so that reloading and going back restore
 // the position.
-import { countOnly, showTimes } from "./times.js";
+import { count, countOnly, showTimes } from "./times.js";
 import { counted, dialogIsOpen, load, number, showToast } from "./toast.js";
 
 const AHEAD = "1600px 0px";
@@ -17,12 +17,15 @@ export const results = () => document.getElementById("results");
 export const rows = new Map();
 // Faster than a selector, which the browser would compare with every element of thousands of rows.
 export const parts = () => [...(results()?.querySelector("table")?.tBodies ?? [])];
-const all = () => parts().flatMap((part) => [...part.rows]);
+// The rows in their order, one after another: who wants the first ones does not touch thousands.
+function* listed() {
+  for (const part of parts()) yield* part.rows;
+}
 export const nextLink = () => document.querySelector("#follow a[rel='next']");
 const cursorOf = (part) => part?.dataset.cursor ?? "";
-// Whether a row has left the tab: then it is shown, but is not part of the list any more.
-export const left = (row) => "left" in row.dataset;
-const staying = () => [...rows.values()].filter((row) => !left(row)).length;
+// The rows that have left the tab: they are shown, but are not part of the list any more.
+export const gone = new Set();
+const staying = () => rows.size - gone.size;
 const isFull = () => staying() >= Number(results().dataset.shownMax);
 const inView = new Set();
 // The cursors of the chunks before the first one on the page, and the key of the list's first row then.
@@ -41,17 +44,27 @@ export function partsInView() {
 // `known`: the first ones there, at most so many. `whole`: there are no others.
 export function start(most) {
   if (above.length) return { cursor: "", known: [first], whole: "no" };
-  const known = all().filter((row) => !left(row)).map((row) => row.dataset.key);
-  return { cursor: cursorOf(parts()[0]), known: known.slice(0, most), whole: nextLink() || known.length > most ? "no" : "yes" };
+  const known = [];
+  for (const row of listed()) {
+    if (known.length === most) break;
+    if (!gone.has(row)) known.push(row.dataset.key);
+  }
+  return { cursor: cursorOf(parts()[0]), known, whole: nextLink() || staying() > most ? "no" : "yes" };
+}
+
+export function markLeft(row, whether) {
+  row.toggleAttribute("data-left", whether);
+  if (whether) gone.add(row);
+  else gone.delete(row);
 }
 
 const near = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) {
     if (isIntersecting) inView.add(target);
     else inView.delete(target);
-    if (isIntersecting) showTimes(target);
+    if (isIntersecting) count(target);
   }
-  document.dispatchEvent(new CustomEvent("tocsin:rows"));
+  document.dispatchEvent(new CustomEvent("tocsin:view"));
 }, { rootMargin: NEAR });
 
 const ahead = new IntersectionObserver((entries) => {
@@ -68,10 +81,15 @@ function watch() {
 // rows before.
 export function markNext() {
   if (!results().querySelector("table")?.matches(".grouped")) return;
-  const listed = all().filter((row) => !row.parentElement.matches(".exact"));
-  const at = listed.findIndex((row) => row.matches("[data-tab~='next']"));
+  let before = false;
+  let next = null;
+  for (const row of listed()) {
+    if (row.parentElement.matches(".exact")) continue;
+    if (row.matches("[data-tab~='next']")) { next = row; break; }
+    before = true;
+  }
   marked?.classList.remove("first-next");
-  marked = at > 0 ? listed[at] : null;
+  marked = before ? next : null;
   marked?.classList.add("first-next");
 }
 
@@ -109,11 +127,12 @@ async function extend(end) {
     const page = await load(`/ui/more${url.pathname}${url.search}`);
     // The filters may have changed meanwhile.
     if (list !== results()) return;
+    // Before the browser lays the rows out.
+    showTimes(page);
     add([...page.querySelectorAll("tbody")].filter((part) => part.rows.length), below);
     if (below) end.replaceWith(page.getElementById("follow"));
     else above.pop();
     if (!below && !above.length) end.remove();
-    showTimes(document.getElementById("follow"));
     showCount();
     watch();
   } catch {
@@ -132,6 +151,7 @@ function add(added, below) {
   else top.before(...added);
   for (const part of added) adopt(part);
   markNext();
+  document.dispatchEvent(new CustomEvent("tocsin:rows"));
   // What is in view stays where it is.
   if (!below) scrollBy({ top: top.getBoundingClientRect().top - before, behavior: "instant" });
 }
@@ -139,6 +159,11 @@ function add(added, below) {
 // -- the scroll position
 
 const kept = () => new Map(JSON.parse(sessionStorage.getItem(STORE)));
+
+function firstKey() {
+  for (const row of listed()) if (!gone.has(row)) return row.dataset.key;
+  return "";
+}
 
 function keep() {
   if (!results() || dialogIsOpen()) return;
@@ -154,7 +179,7 @@ function keep() {
   lists.delete(link);
   lists.set(link, {
     cursors: [...above, ...new Set(parts().map(cursorOf))],
-    first: above.length ? first : all().find((row) => !left(row))?.dataset.key ?? "",
+    first: above.length ? first : firstKey(),
     row: row.dataset.key,
     offset: row.getBoundingClientRect().top,
   });
@@ -195,6 +220,7 @@ function putAway(old) {
 
 function begin() {
   rows.clear();
+  gone.clear();
   inView.clear();
   near.disconnect();
   above = [];

@@ -93,7 +93,8 @@ function explain(event) {
   element.title = element.dateTime ? `${exact} · ${relative(ms)} · shown in ${zoneWords(ms)}` : `${formatted(ms)}, ${zoneWords(ms)} · ${exact}`;
 }
 
-function count(within) {
+// Relative times, and what has come due.
+export function count(within) {
   for (const element of within.querySelectorAll("[data-relative]")) {
     const ms = Number(element.dataset.relative);
     put(element, relative(ms, "short" in element.dataset ? 1 : 2));
