@@ -155,7 +155,7 @@ async def test_rows_are_added_without_a_look_at_those_before(shown: Window, long
 async def test_scrolling_does_not_count_what_is_selected(shown: Window, long: list[str]) -> None:
     page = shown.page
     # Nothing changes, also not elsewhere on this server.
-    await shown.context.add_init_script("window.EventSource = class { close() {} }")
+    await shown.context.add_init_script("window.EventSource = class extends EventTarget { close() {} }")
     await shown.go("/timers?namespace=long&rows=100")
     await scroll_on(page, 300)
     await page.get_by_label("Select t00000").check()

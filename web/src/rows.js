@@ -5,7 +5,7 @@
 import { count, countOnly, showTimes } from "./times.js";
 import { counted, dialogIsOpen, load, number, showToast } from "./toast.js";
 
-const AHEAD = "1600px 0px";
+const AHEAD = "2400px 0px";
 const NEAR = "200px 0px";
 const SETTLED_MS = 200;
 const DROP_MS = 16;
