@@ -21,9 +21,15 @@ from tocsin.web.pages.limits import UiLimits
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 URL = "http://127.0.0.1:9/hook"
-#: Notes which rows scripts look at from now on.
+#: Notes from now on which rows scripts look at, and how often they search the whole page.
 _NOTE_ROWS = """() => {
   window.looked = new Set();
+  window.searches = 0;
+  const search = Document.prototype.querySelectorAll;
+  Document.prototype.querySelectorAll = function (...given) {
+    if (this === document) searches += 1;
+    return search.apply(this, given);
+  };
   const note = (of) => { if (of.localName === "tr") looked.add(of); };
   const dataset = Object.getOwnPropertyDescriptor(HTMLElement.prototype, "dataset").get;
   Object.defineProperty(HTMLElement.prototype, "dataset", { get() { note(this); return dataset.call(this); } });
@@ -146,6 +152,7 @@ async def test_rows_are_added_without_a_look_at_those_before(shown: Window, long
     await page.evaluate(_NOTE_ROWS)
     await scroll_on(page, len(long))
     await expect(page.locator("#shown")).to_have_text("700 timers")
+    assert await page.evaluate("searches") == 0
     # The first row alone is where the list begins.
     rows = "[...document.querySelectorAll('#results tbody tr')]"
     assert await page.evaluate(f"{rows}.slice(1, 400).filter(row => looked.has(row)).length") == 0

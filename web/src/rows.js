@@ -74,7 +74,11 @@ const ahead = new IntersectionObserver((entries) => {
 // Reports each end of the list that is near now, and later when it comes near.
 function watch() {
   ahead.disconnect();
-  for (const end of document.querySelectorAll("#first, #follow")) ahead.observe(end);
+  // A selector for both would be compared with every element.
+  for (const id of ["first", "follow"]) {
+    const end = document.getElementById(id);
+    if (end) ahead.observe(end);
+  }
 }
 
 // In a list by due time, marks the first row that is not due, unless the list begins with it. A selector would have to look at all
