@@ -44,12 +44,16 @@ export function partsInView() {
 // `known`: the first ones there, at most so many. `whole`: there are no others.
 export function start(most) {
   if (above.length) return { cursor: "", known: [first], whole: "no" };
-  const known = [];
+  return { cursor: cursorOf(parts()[0]), known: firstKeys(most), whole: nextLink() || staying() > most ? "no" : "yes" };
+}
+
+function firstKeys(most) {
+  const keys = [];
   for (const row of listed()) {
-    if (known.length === most) break;
-    if (!gone.has(row)) known.push(row.dataset.key);
+    if (keys.length === most) break;
+    if (!gone.has(row)) keys.push(row.dataset.key);
   }
-  return { cursor: cursorOf(parts()[0]), known, whole: nextLink() || staying() > most ? "no" : "yes" };
+  return keys;
 }
 
 export function markLeft(row, whether) {
@@ -164,11 +168,6 @@ function add(added, below) {
 
 const kept = () => new Map(JSON.parse(sessionStorage.getItem(STORE)));
 
-function firstKey() {
-  for (const row of listed()) if (!gone.has(row)) return row.dataset.key;
-  return "";
-}
-
 function keep() {
   if (!results() || dialogIsOpen()) return;
   const top = (document.querySelector("#results thead")?.getBoundingClientRect().bottom ?? 0) + 4;
@@ -183,7 +182,7 @@ function keep() {
   lists.delete(link);
   lists.set(link, {
     cursors: [...above, ...new Set(parts().map(cursorOf))],
-    first: above.length ? first : firstKey(),
+    first: above.length ? first : firstKeys(1)[0] ?? "",
     row: row.dataset.key,
     offset: row.getBoundingClientRect().top,
   });
