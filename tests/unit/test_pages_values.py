@@ -46,6 +46,21 @@ def test_durations(duration_us: int, text: str) -> None:
     assert presentation.span(duration_us) == text
 
 
+@each(
+    "duration_us, text",
+    [
+        (0, "0 s"),
+        (250, "250 µs"),
+        (1_500_000, "1 s 500 ms"),
+        (5 * SECOND, "5 s"),
+        (20 * 3_600 * SECOND + 60 * SECOND, "20 h 1 min"),
+        (400 * 86_400 * SECOND, "400 d"),
+    ],
+)
+def test_durations_that_somebody_has_set_are_shown_in_full(duration_us: int, text: str) -> None:
+    assert presentation.whole_span(duration_us) == text
+
+
 def test_relative_times() -> None:
     assert presentation.relative(NOW + 300 * SECOND, NOW) == "in 5 min"
     assert presentation.relative(NOW - 2 * SECOND, NOW) == "2 s ago"

@@ -17,7 +17,7 @@ _PAUSED = State("paused", "suspended")
 _STATES = {
     BreakerState.OPEN: State("breaker open", "failed"),
     BreakerState.HALF_OPEN: State("probing", "pending"),
-    BreakerState.CLOSED: State("in order", "done"),
+    BreakerState.CLOSED: State("available", "done"),
 }
 
 
