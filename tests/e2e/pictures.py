@@ -20,10 +20,10 @@ from tests.e2e import shop
 from tests.e2e.browser import PICTURES, ROOT, Window, chromium, window
 from tests.e2e.tenant import Tenant
 from tests.support.calls import Api
-from tests.support.cluster import running as clustered
 from tests.support.command import command
 from tests.support.http import Receiver
 from tests.support.inbox import Program
+from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
 from tests.support.program import running
 from tests.support.server import ServerProcess
@@ -81,7 +81,7 @@ MORE = (
     ("schedule-failing", "/schedules/billing/bank-statement", "light"),
     ("calendar-edit", "/calendars/edit?namespace=default&name=holidays-de", "light"),
     ("calls-tenants", "/calls/tenants", "light"),
-    ("call-failed", "/calls/{tenant}/{failed}", "light"),
+    ("call-failed", "/calls/{other}/{failed}", "light"),
     ("monitor-new", "/monitors/new", "light"),
     ("failure-of-calls", "/failures/calls/group?tenant={tenant}&error=HTTP+409", "light"),
     ("flow-new", "/flows/new", "light"),
@@ -90,7 +90,8 @@ MORE = (
     ("credential-new", "/credentials/new", "light"),
     ("namespace-new", "/namespaces/new", "light"),
 )
-SIGNED_IN_MORE = (("key-new", "/keys/new", "light"), ("login", "/login", "light"))
+SIGNED_IN_MORE = (("key-new", "/keys/new", "light"),)
+SIGNED_OUT = ("login", "/login")
 WIDTHS = (390, 820, 1280, 1920, 2560)
 #: Of what a list goes on with, a picture shows no more than this.
 HIGHEST = 1_600
@@ -131,14 +132,15 @@ async def shoot(shown: Window, name: str, path: str) -> None:
 
 async def sign_in(shown: Window, server: ServerProcess) -> None:
     """Creates API keys, and signs in with that of an admin."""
-    at = server.flags if "--store" in server.flags else ("--data-dir", str(server.data_dir))
     keys = []
     for note, flags in (
         ("Anna", ("--role", "admin")),
         ("wall display", ("--role", "read")),
         ("the shop", ("--role", "write", "--namespace", "default", "--expires-in", "90d")),
     ):
-        code, out, err = await command("keys", "create", "--yes", "--note", note, *at, *flags)
+        code, out, err = await command(
+            "keys", "create", "--yes", "--note", note, "--data-dir", str(server.data_dir), *flags
+        )
         assert code == 0, err
         keys.append(out.strip())
     # The server reads its keys every two seconds.
@@ -154,14 +156,15 @@ async def sign_in(shown: Window, server: ServerProcess) -> None:
 async def draw(shown: Window, name: str, path: str, theme: str, *widths: int) -> None:
     """Takes the pictures of one page at these widths. Prints what moved while it was new, if something did."""
     page = shown.page
-    await page.set_viewport_size({"width": widths[0], "height": 900})
+    await page.set_viewport_size({"width": widths[-1], "height": 900})
     await shown.go(path)
     await page.evaluate(_SHIFTS)
     await expect(page.locator(".htmx-request")).to_have_count(0)
-    moved = await page.evaluate("new Promise((done) => setTimeout(() => done(moved), 2500))")
+    moved = await page.evaluate("new Promise((done) => setTimeout(() => done(moved), 1500))")
     if moved["by"]:
-        print(f"{name} {theme} {widths[0]}: {moved['by']:.4f} {moved['what'][:2] if moved['by'] > 0.002 else ''}")
-    if name.endswith("-peek"):
+        print(f"{name} {theme} {widths[-1]}: {moved['by']:.4f} {moved['what'][:2] if moved['by'] > 0.002 else ''}")
+    # On a phone a row opens its page.
+    if name.endswith("-peek") and widths[-1] >= 720:
         await page.locator("tbody .state").nth(1).click()
         await expect(page.locator("#peeked")).to_be_visible()
     for width in widths:
@@ -181,10 +184,14 @@ async def draw_each(browser: Browser, base: str, shots: Iterable[tuple[str, str]
                 (await stack.enter_async_context(window(browser, base, theme, state=state)), theme, widths)
                 for theme, widths in (*(("light", (width,)) for width in WIDTHS), ("dark", WIDTHS))
             ]
-            await asyncio.gather(*(draw(shown, name, path, theme, *widths) for shown, theme, widths in windows))
+            for fault in await asyncio.gather(
+                *(draw(shown, name, path, theme, *widths) for shown, theme, widths in windows), return_exceptions=True
+            ):
+                if fault is not None:
+                    print(f"{name}: {fault!r}")
 
 
-async def draw_all(browser: Browser, server: ServerProcess, names: Iterable[str]) -> None:
+async def draw_all(browser: Browser, server: ServerProcess, program: Program, names: Iterable[str]) -> None:
     """Fills the server with data and takes the pictures of all pages, or of those named."""
     wanted = set(names)
     api, tenant, other = Api(server), Tenant(server), Tenant(server)
@@ -192,19 +199,20 @@ async def draw_all(browser: Browser, server: ServerProcess, names: Iterable[str]
         url = receiver.url.removesuffix("/hook")
         await shop.fail(api, url)
         await shop.recover(api)
+        program.write("wholesale", f"{url}/hook", "quote-17-ends", "quote-18-ends", "quote-23-ends")
         await shop.stock(api, url)
         await shop.branch(api, url)
         failed = await shop.order_elsewhere(other, url)
         call = await shop.order(tenant, url)
-        for each, label in ((tenant, "Shop Berlin"), (other, "Marketplace")):
-            async with window(browser, server.url) as shown:
-                await shown.go(f"/calls/tenants?tenant={each.id}")
-                form = shown.page.locator(f"form:has(input[name=tenant][value='{each.id}'])")
-                await form.locator("input[name=label]").fill(label)
-                async with shown.page.expect_response("**/calls/tenants/label"):
-                    await form.get_by_role("button", name="Save").click()
         await shop.work(api)
-        places = {"tenant": tenant.id, "call": call, "failed": failed, "url": url, "job": await shop.change_many(api)}
+        places = {
+            "tenant": tenant.id,
+            "other": other.id,
+            "call": call,
+            "failed": failed,
+            "url": url,
+            "job": await shop.change_many(api),
+        }
         shots = [(name, path.format(**places)) for name, path, look in (*SHOTS, *MORE) if look == "light"]
         await draw_each(browser, server.url, (each for each in shots if not wanted or each[0] in wanted))
         signed_in = [each[:2] for each in (*SIGNED_IN_SHOTS, *SIGNED_IN_MORE) if not wanted or each[0] in wanted]
@@ -212,6 +220,7 @@ async def draw_all(browser: Browser, server: ServerProcess, names: Iterable[str]
             async with window(browser, server.url) as shown:
                 await sign_in(shown, server)
                 await draw_each(browser, server.url, signed_in, await shown.context.storage_state())
+                await draw_each(browser, server.url, [SIGNED_OUT])
 
 
 async def take(browser: Browser, server: ServerProcess, program: Program) -> None:
@@ -240,20 +249,21 @@ async def take(browser: Browser, server: ServerProcess, program: Program) -> Non
 
 async def main(pages: list[str] | None) -> None:
     """Takes the pictures of the docs and the tests, or those of all pages."""
+    expect.set_options(timeout=PATIENCE_S * 1_000)
     with running(PostgresServer()) as postgresql, tempfile.TemporaryDirectory(prefix="tocsin-pictures-") as data:
         program = Program(await postgresql.create_database())
         await program.cli("migrate")
         settings = {"TOCSIN_NODE_NAME": "belfry-1", "TOCSIN_SHARDS": "16"} | program.settings("default", "wholesale")
-        flags, others = [], []
-        if pages is not None:
-            flags = ["--store", await postgresql.create_database()]
-            others.append(ServerProcess(Path(data) / "2", *flags, env=settings | {"TOCSIN_NODE_NAME": "belfry-2"}))
-        server = ServerProcess(Path(data) / "data", *flags, env=settings)
-        async with clustered(server, *others), chromium() as browser:
-            if pages is None:
-                await take(browser, server, program)
-            else:
-                await draw_all(browser, server, pages)
+        server = ServerProcess(Path(data) / "data", "--port", "0", env=settings)
+        await server.start()
+        try:
+            async with chromium() as browser:
+                if pages is None:
+                    await take(browser, server, program)
+                else:
+                    await draw_all(browser, server, program, pages)
+        finally:
+            await server.stop()
 
 
 if __name__ == "__main__":
