@@ -193,9 +193,9 @@ def span(duration_us: int, units: int = 2) -> str:
 
 
 def whole_span(duration_us: int) -> str:
-    """A duration in full, such as `1 h 30 min`: one that somebody has set."""
+    """A duration in full, such as `1 h 30 min`, whose units stay with their numbers: one that somebody has set."""
     pieces = re.findall(r"(\d+)(\D+)", format_duration(duration_us))
-    return " ".join(f"{amount} {_WRITTEN.get(unit, unit)}" for amount, unit in pieces)
+    return " ".join(f"{amount}\u00a0{_WRITTEN.get(unit, unit)}" for amount, unit in pieces)
 
 
 def clock(at: datetime) -> str:
