@@ -72,7 +72,7 @@ SIGNED_IN_SHOTS = (
 #: The pages of which --all takes pictures beside those above.
 MORE = (
     ("timers-peek", "/timers?view=failed", "light"),
-    ("timers-all", "/timers?view=all&namespace=*", "light"),
+    ("timers-all", "/timers?view=all", "light"),
     ("timers-empty", "/timers?q=nothing", "light"),
     ("timer-failed", "/timers/default/charge-4001", "light"),
     ("timer-edit", "/timers/edit?namespace=default&id=order-1042-reminder", "light"),
