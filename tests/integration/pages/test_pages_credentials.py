@@ -18,6 +18,9 @@ async def test_a_form_creates_a_credential_changes_tests_and_deletes_it(node: No
     browser = node.browser()
     assert "No credentials" in (await browser.get(PAGE)).text
     assert PAGE in (await browser.get("/namespaces/default")).text
+    # An address without a namespace shows one.
+    assert "No credentials" in (await browser.get("/credentials")).text
+    assert (await browser.get("/credentials/new")).status_code == 200
     for kind, field in (("oauth2ClientCredentials", "clientSecret"), ("mtls", "privateKey"), ("jwt", "lifetime")):
         form = (await browser.get(f"/credentials/new?namespace=default&type={kind}")).text
         assert f'name="{field}"' in form and 'name="token"' not in form

@@ -19,7 +19,7 @@ from tocsin.web.pages.admin.namespaces import settings_path
 from tocsin.web.pages.context import Fields, RequestContext
 from tocsin.web.pages.forms import Body
 from tocsin.web.pages.put_forms import PutForm
-from tocsin.web.pages.site import Site, route
+from tocsin.web.pages.site import Site, preferred, route
 
 #: The types in words.
 _TYPES = {
@@ -78,7 +78,8 @@ class CredentialsPage(PutForm):
     @route("GET", "/credentials")
     async def table(self, context: RequestContext) -> Response:
         """The credentials of a namespace."""
-        return await self._table(context, context.query.exact("namespace"))
+        namespace = context.query.exact("namespace") or preferred(await self.visible_namespaces(context))
+        return await self._table(context, namespace)
 
     @route("POST", "/credentials/test")
     async def test(self, context: RequestContext) -> Response:
@@ -90,7 +91,7 @@ class CredentialsPage(PutForm):
     @route("GET", "/credentials/new")
     async def new(self, context: RequestContext) -> Response:
         """The form for a new credential of a type."""
-        namespace = context.query.exact("namespace")
+        namespace = context.query.exact("namespace") or preferred(await self.visible_namespaces(context, Role.ADMIN))
         context.permit(Role.ADMIN, namespace)
         return await self.form(context, {"namespace": namespace, "type": _type_of(context.query)}, edited=False)
 
