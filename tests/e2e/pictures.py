@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playwright.async_api import Browser, expect
 
-from tests.e2e import shop
+from tests.e2e import shop, states
 from tests.e2e.browser import PICTURES, ROOT, Window, chromium, window
 from tests.e2e.tenant import Tenant
 from tests.support.calls import Api
@@ -148,6 +148,7 @@ async def main() -> None:
         try:
             async with chromium() as browser:
                 await take(browser, server, program)
+                await states.take(browser, list(states.STATES))
         finally:
             await server.stop()
 

@@ -70,6 +70,20 @@ class PostgresServer(ServerProgram):
         """From its next start on, the server asks every session for a password; no role has one."""
         (self._data / "pg_hba.conf").write_text("host all all all scram-sha-256\n")
 
+    def freeze(self) -> None:
+        """Sends SIGSTOP to all its processes: open sessions do not get an answer either."""
+        for process in self._processes():
+            os.kill(process, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Lets all of them go on."""
+        for process in self._processes():
+            os.kill(process, signal.SIGCONT)
+
+    def _processes(self) -> list[int]:
+        assert self.process is not None
+        return [self.process.pid, *_children(self.process.pid)]
+
     def kill(self) -> None:
         """Sends SIGKILL to the server's main process and its backends, and waits: a crash of the server."""
         assert self.process is not None

@@ -2,7 +2,7 @@
 // that in place. Nothing moves: the focus, open menus, the selection and rows that have left the tab stay, until a button that counts
 // them and the new rows loads the list again. A list whose rows have all left does so itself when nobody is at work in it.
 import { morph } from "./morph.js";
-import { asOf, showOutage } from "./outage.js";
+import { asOf, showOutage, showReached, showUnreached } from "./outage.js";
 import { peekIsOpen } from "./peek.js";
 import { left, markNext, partsInView, results, rows, showCount, start } from "./rows.js";
 import { clock, nowMs, put, serverShows } from "./times.js";
@@ -49,13 +49,17 @@ function show(state, words) {
 }
 
 function lost() {
-  lostTimer ||= setTimeout(() => show("lost", `As of ${clock(confirmedMs / 1000, true)}`), source?.readyState === EventSource.CLOSED ? 0 : LOST_AFTER_MS);
+  lostTimer ||= setTimeout(() => {
+    show("lost", `As of ${clock(confirmedMs / 1000, true)}`);
+    showUnreached(confirmedMs);
+  }, source?.readyState === EventSource.CLOSED ? 0 : LOST_AFTER_MS);
 }
 
 function found() {
   confirmedMs = nowMs();
   clearTimeout(lostTimer);
   lostTimer = 0;
+  showReached();
   show(asOf() ? "lost" : "live", asOf() || "Live");
 }
 
@@ -68,10 +72,17 @@ function open() {
   close();
   if (!url || ended || document.hidden) return;
   source = new EventSource(url);
+  // What is out is sent before the first event; without that, what was out before this stream is over.
+  let stated = false;
   source.onopen = found;
-  source.onmessage = (event) => { found(); receive(JSON.parse(event.data)); };
+  source.onmessage = (event) => {
+    if (!stated) showOutage("");
+    stated = true;
+    found();
+    receive(JSON.parse(event.data));
+  };
   source.addEventListener("clock", (event) => serverShows(Number(event.data)));
-  source.addEventListener("outage", (event) => { showOutage(JSON.parse(event.data)); found(); });
+  source.addEventListener("outage", (event) => { stated = true; showOutage(JSON.parse(event.data)); found(); });
   source.addEventListener("bye", () => { close(); show("lost", "Signed out"); });
   source.onerror = () => {
     lost();

@@ -281,6 +281,7 @@ class Ui:
             message=message,
             to="/",
             again_s=_AGAIN_S if again else 0,
+            missing=kind.status == 404,
             outage=outage,
         )
         for name, value in problem_headers(error):
