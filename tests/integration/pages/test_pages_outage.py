@@ -107,3 +107,5 @@ async def test_a_list_states_it_while_the_node_fires_nothing_for_another_reason(
     assert answer.status_code == 200 and 'data-id="one"' in answer.text
     assert "The node&#39;s clock differs from the store&#39;s. Nothing fires." in answer.text
     assert "as-of" not in answer.text
+    now = (await browser.get("/")).text
+    assert "It began at <time" in now and "/runbooks/TocsinNothingFires" in now
