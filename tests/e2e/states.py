@@ -203,7 +203,7 @@ async def _go_out(scene: Scene, begin: Callable[[], Awaitable[None]], end: Calla
 
 async def silent(scene: Scene) -> None:
     """The database does not answer."""
-    await _go_out(scene, _of(scene.postgresql.freeze), _of(scene.postgresql.thaw), opens=True)
+    await _go_out(scene, _of(scene.postgresql.pause), _of(scene.postgresql.resume), opens=True)
 
 
 async def refused(scene: Scene) -> None:
@@ -241,7 +241,6 @@ async def _scene(state: str, browser: Browser) -> AsyncIterator[Scene]:
             yield Scene(state, browser, server, postgresql)
         finally:
             await server.kill()
-            postgresql.thaw()
 
 
 async def take(browser: Browser, states: list[str]) -> None:
