@@ -178,7 +178,8 @@ def test_a_bound_is_rounded_up(duration_us: int, words: str) -> None:
 def rows(**values: Any) -> list[tuple[str, str, str, str, str]]:
     usual: dict[str, Any] = {
         "pauses": [], "outages": [], "paused": [], "schedules": [], "alarms": [], "slots": [], "failing": {},
-        "calls_failing": {}, "destinations": [], "left": lambda _: None, "wanted": lambda _: True, "may_admin": True, "may_write": lambda _: True,
+        "calls_failing": {}, "destinations": [], "left": lambda _: None, "wanted": lambda _: True, "may_admin": True,
+        "may_write": lambda _: True,
     }  # fmt: skip
     link = band.query_of("")
     found = incidents(**{**usual, **values}, database=DATABASE, docs="/docs/", now_us=NOW, link=link)
