@@ -12,6 +12,7 @@ from tests.support.cases import each
 from tocsin.http_client.target import parse_url
 from tocsin.model.errors import Unavailable
 from tocsin.model.failure import joined_failure
+from tocsin.model.flow import Flow, FlowLimits, FlowRules
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Timer
 from tocsin.statistics.outages import Outage
@@ -32,7 +33,14 @@ from tocsin.web.pages.overview.content import Verdict, calm, latest_of, outage_s
 from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Pause, Present
 from tocsin.web.pages.overview.open_failures import OpenFailures, needing_attention
-from tocsin.web.pages.overview.paused import Paused, PausedDestination, PausedNamespace, PausedSchedule, PausedSchedules
+from tocsin.web.pages.overview.paused import (
+    Paused,
+    PausedDestination,
+    PausedFlow,
+    PausedNamespace,
+    PausedSchedule,
+    PausedSchedules,
+)
 from tocsin.web.pages.overview.retries import Retries
 from tocsin.web.pages.presentation import at_most
 
@@ -178,8 +186,8 @@ def test_a_bound_is_rounded_up(duration_us: int, words: str) -> None:
 def rows(**values: Any) -> list[tuple[str, str, str, str, str]]:
     usual: dict[str, Any] = {
         "pauses": [], "outages": [], "paused": [], "schedules": [], "alarms": [], "slots": [], "failing": {},
-        "calls_failing": {}, "destinations": [], "left": lambda _: None, "wanted": lambda _: True, "may_admin": True,
-        "may_write": lambda _: True,
+        "calls_failing": {}, "destinations": [], "flows": [], "left": lambda _: None, "wanted": lambda _: True,
+        "may_admin": True, "may_write": lambda _: True,
     }  # fmt: skip
     link = band.query_of("")
     found = incidents(**{**usual, **values}, database=DATABASE, docs="/docs/", now_us=NOW, link=link)
@@ -311,7 +319,7 @@ def test_only_what_is_known_is_stated_where_nothing_needs_attention() -> None:
     }  # fmt: skip
     assert calm(**known) == (
         "Nothing needs attention: nothing failed in the last hour, no schedule has paused itself, no monitor is late or has "
-        "failed, no namespace or destination is paused, and no outage was seen."
+        "failed, no namespace, destination or flow is paused, and no outage was seen."
     )
     assert "outage" not in calm(**{**known, "outages": False})
     unread = {**known, "schedules": False, "monitors": False, "paused": False, "whole": False}
@@ -333,14 +341,32 @@ def test_paused_destinations_have_rows_of_their_own() -> None:
     assert rows(destinations=paused, may_admin=False)[0][3] == "Show"
 
 
+def test_paused_flows_have_rows_of_their_own() -> None:
+    paused = [PausedFlow("billing", "vendor", None), PausedFlow("billing", "customer:", NOW + MINUTE)]
+    assert judged(flows=paused[:1]).title == "Nothing is overdue. The flow vendor is paused."
+    assert judged(flows=paused).title == "Nothing is overdue. 2 flows are paused."
+    assert rows(flows=paused) == [
+        ("paused", "The flow vendor is paused", "", "Resume", "/flows?namespace=billing"),
+        ("paused", "The flow customer: is paused", "", "Resume", "/flows?namespace=billing"),
+    ]
+    assert rows(flows=paused, may_admin=False)[0][3] == "Show"
+
+
 async def test_whether_something_is_paused_is_unknown_until_the_store_was_read() -> None:
     class Service:
         def __init__(self) -> None:
-            self.namespaces = self.destinations = self
+            self.namespaces = self.destinations = self.flow_rules = self
             self.away = True
 
         async def all(self) -> list[Any]:
-            return []
+            return [SimpleNamespace(name="billing", paused=False)]
+
+        def known(self, _namespace: str) -> FlowRules:
+            limits = FlowLimits(parallelism=1)
+            return FlowRules(
+                Flow("billing", match, 0, 0, total=limits, paused=paused, paused_until=until)
+                for match, paused, until in (("open", False, None), ("shut", True, None), ("over", True, NOW))
+            )
 
         # Of this node alone, as others may be silent.
         async def paused(self) -> list[Any]:
@@ -355,6 +381,7 @@ async def test_whether_something_is_paused_is_unknown_until_the_store_was_read()
     service.away = False
     await paused._read()
     assert (paused.known, paused.destinations) == (True, [PausedDestination("https://carrier.example:443", 3)])
+    assert paused.flows == [PausedFlow("billing", "shut", None)]
 
 
 def test_pauses_come_first_and_outages_that_are_over_last() -> None:

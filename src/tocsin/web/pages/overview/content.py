@@ -13,7 +13,7 @@ from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.outages import paused_words, was
 from tocsin.web.pages.overview.alarms import Alarm
 from tocsin.web.pages.overview.nodes import Present
-from tocsin.web.pages.overview.paused import PausedDestination, PausedNamespace
+from tocsin.web.pages.overview.paused import PausedDestination, PausedFlow, PausedNamespace
 from tocsin.web.pages.presentation import at_most, count, host_of, milliseconds, span
 
 #: Timers overdue by more than this are reported; shorter delays are normal.
@@ -42,14 +42,15 @@ def verdict(
     others: Sequence[str],
     outages: Sequence[Outage],
     database: str,
+    flows: Sequence[PausedFlow] = (),
     schedules: int = 0,
     alarms: Sequence[Alarm] = (),
     scoped: bool = False,
 ) -> Verdict:
     """The verdict on the scope's last minute, hour and calls of the last minute. `due`: timers of the next hour; `failing`:
-    how many destinations failed in the last minutes; `destinations`: the paused ones; `others`: why this node is not ready,
-    apart from a pause; `outages`: those of the last hour; `schedules`: how many paused themselves; `alarms`: the monitors
-    that are late or have failed; `scoped`: the scope is one namespace, and what is overdue may be in another one."""
+    how many destinations failed in the last minutes; `destinations`, `flows`: the paused ones; `others`: why this node is not
+    ready, apart from a pause; `outages`: those of the last hour; `schedules`: how many paused themselves; `alarms`: the
+    monitors that are late or have failed; `scoped`: the scope is one namespace, and what is overdue may be in another one."""
     if present.pauses:
         return _paused(present, others, database)
     if others:
@@ -62,7 +63,7 @@ def verdict(
         )
         title = f"Timers are late{where}: the oldest due one has waited {behind}."
         return Verdict(title, f"{_rate(minute)}. {past}", "alarm")
-    troubles = _troubles(minute, failing, paused, destinations, schedules, alarms, present.silent, calls)
+    troubles = _troubles(minute, failing, paused, destinations, flows, schedules, alarms, present.silent, calls)
     if not minute.fires and not troubles:
         soon = _soon(due, known=present.overdue_s is not None)
         return Verdict("Quiet: nothing fired in the last minute.", f"{soon}{past}", "calm")
@@ -105,6 +106,7 @@ def _troubles(
     failing: int,
     paused: Sequence[PausedNamespace],
     destinations: Sequence[PausedDestination],
+    flows: Sequence[PausedFlow],
     schedules: int,
     alarms: Sequence[Alarm],
     silent: Sequence[str],
@@ -130,6 +132,8 @@ def _troubles(
             if len(destinations) == 1
             else f"{len(destinations)} destinations are paused"
         )
+    if flows:
+        found.append(f"the flow {flows[0].match} is paused" if len(flows) == 1 else f"{len(flows)} flows are paused")
     if schedules:
         found.append(
             "a schedule has paused itself" if schedules == 1 else f"{schedules} schedules have paused themselves"
@@ -179,7 +183,7 @@ def calm(
     if monitors:
         found.append("no monitor is late or has failed")
     if paused:
-        found.append("no namespace or destination is paused" if whole else "no namespace is paused")
+        found.append("no namespace, destination or flow is paused" if whole else "no namespace or flow is paused")
     if whole and outages:
         found.append("no outage was seen")
     return f"Nothing needs attention: {_listed(found)}." if found else "Nothing needs attention."

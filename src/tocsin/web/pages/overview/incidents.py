@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import urlencode
 
 from tocsin.model.failure import destination_of, short_error
 from tocsin.model.failure_groups import GroupKey
@@ -15,7 +16,7 @@ from tocsin.web.pages.outages import RUNBOOK, was, why
 from tocsin.web.pages.overview.alarms import Alarm
 from tocsin.web.pages.overview.band import Link, Part, spark
 from tocsin.web.pages.overview.nodes import Pause
-from tocsin.web.pages.overview.paused import PausedDestination, PausedNamespace, PausedSchedule
+from tocsin.web.pages.overview.paused import PausedDestination, PausedFlow, PausedNamespace, PausedSchedule
 from tocsin.web.pages.presentation import at_most, count, failures_path, host_of, path_below, span
 from tocsin.web.pages.schedules.presentation import schedule_path
 
@@ -24,7 +25,7 @@ _MINUTE_US = 60_000_000
 _GROUPS_MAX = 8
 #: Minutes of the small chart of a group.
 _SPARK_MINUTES = 24
-_CALLS_MAX, _NAMESPACES_MAX, _DESTINATIONS_MAX, _SCHEDULES_MAX, _MONITORS_MAX = 3, 5, 5, 5, 5
+_CALLS_MAX, _NAMESPACES_MAX, _DESTINATIONS_MAX, _SCHEDULES_MAX, _MONITORS_MAX, _FLOWS_MAX = 3, 5, 5, 5, 5, 5
 _OUTAGES_MAX = 3
 
 
@@ -53,6 +54,7 @@ def incidents(
     outages: Sequence[Outage],
     paused: Sequence[PausedNamespace],
     destinations: Sequence[PausedDestination],
+    flows: Sequence[PausedFlow],
     schedules: Sequence[PausedSchedule],
     alarms: Sequence[Alarm],
     slots: Sequence[Slot],
@@ -74,6 +76,7 @@ def incidents(
     rows += _monitors(alarms, link)
     rows += [_namespace(each, may_admin, link) for each in paused[:_NAMESPACES_MAX]]
     rows += [_destination(each, may_admin) for each in destinations[:_DESTINATIONS_MAX]]
+    rows += [_flow(each, may_admin) for each in flows[:_FLOWS_MAX]]
     rows += _schedules(schedules, may_write, link)
     ended = [each for each in outages if each.to_us is not None][:_OUTAGES_MAX]
     return [*rows, *(_outage(each, database, link) for each in ended)]
@@ -206,6 +209,20 @@ def _destination(paused: PausedDestination, may_admin: bool) -> Incident:
         "/destinations",
         form="/destinations/resume" if may_admin else "",
         fields={"destination": paused.name},
+    )
+
+
+def _flow(paused: PausedFlow, may_admin: bool) -> Incident:
+    resumed = "Timers that it limits fire when it is resumed." if paused.until is None else "It is resumed"
+    return Incident(
+        "paused",
+        f"The flow {paused.match} is paused",
+        f"In {paused.namespace}. {resumed}",
+        action="Resume" if may_admin else "Show",
+        link=f"/flows?{urlencode({'namespace': paused.namespace})}",
+        form="/flows/resume" if may_admin else "",
+        fields={"namespace": paused.namespace, "match": paused.match},
+        at=paused.until,
     )
 
 

@@ -23,7 +23,7 @@ from tocsin.web.pages.overview.alarms import Alarm, Alarms
 from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Nodes, Present
 from tocsin.web.pages.overview.open_failures import OpenFailures, needing_attention
-from tocsin.web.pages.overview.paused import Paused, PausedSchedule, PausedSchedules
+from tocsin.web.pages.overview.paused import Paused, PausedFlow, PausedSchedule, PausedSchedules
 from tocsin.web.pages.overview.retries import Retries
 from tocsin.web.pages.overview.upcoming import Upcoming
 from tocsin.web.pages.overview.welcome import Welcome
@@ -121,6 +121,10 @@ class Overview(Part):
         """The scope's schedules that paused themselves."""
         return [each for each in self._schedules.all if scope.wanted(each.namespace)]
 
+    def _paused_flows(self, scope: _Scope) -> list[PausedFlow]:
+        """The scope's paused flows."""
+        return [each for each in self._paused.flows if scope.wanted(each.namespace)]
+
     def _alarms(self, scope: _Scope) -> list[Alarm]:
         """The scope's monitors that are late or have failed."""
         return [each for each in self._attention.alarms.all if scope.wanted(each.namespace)]
@@ -166,6 +170,7 @@ class Overview(Part):
             failing=len(failing),
             paused=[each for each in self._paused.namespaces if scope.wanted(each.name)],
             destinations=self._paused.destinations if scope.whole else [],
+            flows=self._paused_flows(scope),
             others=others if scope.whole else [],
             outages=self._outages(hour) if scope.whole else [],
             database=self._database,
@@ -194,6 +199,7 @@ class Overview(Part):
                 outages=outages if scope.whole else [],
                 paused=[each for each in self._paused.namespaces if scope.wanted(each.name)],
                 destinations=self._paused.destinations if scope.whole else [],
+                flows=self._paused_flows(scope),
                 schedules=self._paused_schedules(scope),
                 alarms=self._alarms(scope),
                 slots=slots,
@@ -257,6 +263,7 @@ class Overview(Part):
             self._failures.number(scope.wanted),
             self._failures.settled_us // _MINUTE_US,
             " ".join(f"{each.name}:{each.waiting}" for each in self._paused.destinations) if scope.whole else "",
+            len(self._paused_flows(scope)),
             len(schedules := self._paused_schedules(scope)),
             max((each.ended_at // 1_000_000 for each in schedules), default=0),
             len(alarms := self._alarms(scope)),

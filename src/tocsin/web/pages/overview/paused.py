@@ -1,5 +1,5 @@
-"""The paused namespaces with the number of their overdue timers, the paused destinations, and the schedules that paused
-themselves: read while an overview is open."""
+"""The paused namespaces with the number of their overdue timers, the paused destinations and flows, and the schedules that
+paused themselves: read while an overview is open."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tocsin.model.errors import Unavailable
+from tocsin.model.flow import PAUSED_FOR_GOOD
 from tocsin.model.schedule import PAUSED_AFTER_FAILURES, ScheduleStatus
 from tocsin.model.timer import Status
 from tocsin.ports.clock import Clock
@@ -33,6 +34,14 @@ class PausedDestination(NamedTuple):
     waiting: int
 
 
+class PausedFlow(NamedTuple):
+    """A paused flow, and when it is resumed by itself (microseconds; None: not at all)."""
+
+    namespace: str
+    match: str
+    until: int | None
+
+
 async def count_due(service: TimerService, namespace: str, before_us: int) -> BoundedCount:
     """The number of the namespace's pending timers that are due before an instant."""
     pending = frozenset({Status.PENDING})
@@ -40,8 +49,8 @@ async def count_due(service: TimerService, namespace: str, before_us: int) -> Bo
 
 
 class Paused(Refreshed):
-    """The paused namespaces and destinations, as of a few seconds ago. If the store does not respond, the previous result
-    stays; the health sentence reports the store."""
+    """The paused namespaces, destinations and flows, as of a few seconds ago. If the store does not respond, the previous
+    result stays; the health sentence reports the store."""
 
     def __init__(self, service: TimerService, clock: Clock) -> None:
         super().__init__(READ_INTERVAL_S)
@@ -49,14 +58,22 @@ class Paused(Refreshed):
         self._clock = clock
         self.namespaces: list[PausedNamespace] = []
         self.destinations: list[PausedDestination] = []
+        self.flows: list[PausedFlow] = []
         #: Whether they have been read at all.
         self.known = False
 
     async def _read(self) -> None:
         try:
-            names = [each.name for each in await self._service.namespaces.all() if each.paused]
+            namespaces = await self._service.namespaces.all()
+            names = [each.name for each in namespaces if each.paused]
             now_us = self._clock.now_us()
             self.namespaces = [PausedNamespace(name, await count_due(self._service, name, now_us)) for name in names]
+            self.flows = [
+                PausedFlow(each.name, flow.match, None if until == PAUSED_FOR_GOOD else until)
+                for each in namespaces
+                for flow in self._service.flow_rules.known(each.name).all()
+                if (until := flow.closed_until(now_us)) is not None
+            ]
             views = await self._service.destinations.paused()
             self.destinations = [PausedDestination(each.total.name, each.total.waiting) for each in views]
             self.known = True
