@@ -12,6 +12,7 @@ const TICK_MS = 1000;
 const FRESH_EVERY_MS = 2000;
 const LOST_AFTER_MS = 3000;
 const ENDED_SHOWN_MS = 5000;
+const NUMBERS_EVERY_TICKS = 10;
 // Rows change for so long in each frame.
 const SLICE_MS = 8;
 const nextFrame = () => new Promise(requestAnimationFrame);
@@ -30,11 +31,14 @@ let version = "";
 let freshAt = 0;
 let freshFor = 0;
 let freshWords = "";
+let tabsFor = 0;
 let leftAt = 0;
 let ticks = 0;
 
 // The part of a page that the server draws again. A page with a list has none, and many elements to search.
 const part = () => (results() ? null : document.querySelector("[data-one], [data-poll], #now"));
+// A page that asks again and again, and has no stream.
+const polled = () => part() && "poll" in part().dataset;
 
 function show(state, words) {
   const output = document.getElementById("link-state");
@@ -121,10 +125,32 @@ async function refresh() {
     if (results()) reloadLeft();
     if (results()) await findFresh(results());
   } catch (error) {
-    // An error response comes from a server that can be reached.
+    // An error response comes from a server that can be reached, but a page without a stream learns from nothing else that what
+    // it shows is not the present.
     if (!(error instanceof Response)) lost();
+    else if (polled() && error.status === 503) {
+      showOutage(await error.text());
+      show("lost", asOf() || `As of ${clock(confirmedMs / 1000, true)}`);
+    }
   } finally {
     busy = false;
+  }
+}
+
+// The numbers beside other pages, and on the tabs of a list: of all its rows, while what follows is about those that it shows.
+async function refreshNumbers() {
+  for (const badge of document.querySelectorAll(".rail-nav .badge")) badge.dispatchEvent(new Event("again"));
+  const list = results();
+  if (!list || tabsFor === news) return;
+  tabsFor = news;
+  try {
+    const { pathname, search } = new URL(list.dataset.link, location);
+    const next = (await load(`/ui/tabs${pathname}${search}`)).getElementById("tabs");
+    const tabs = document.getElementById("tabs");
+    // Without numbers, they are not known at present. What somebody is about to click stays in its place.
+    if (list === results() && next?.querySelector("i") && !tabs.matches(":hover, :focus-within")) morph(tabs, next);
+  } catch {
+    // The next try is soon.
   }
 }
 
@@ -132,14 +158,14 @@ async function refresh() {
 
 async function refreshPart(one) {
   const now = news;
-  if (now === shown && !one.querySelector(`.lead ${UNSETTLED}`) && !("poll" in one.dataset && ticks % 2)) return;
+  if (now === shown && !one.querySelector(`.lead ${UNSETTLED}`) && !(polled() && ticks % 2)) return;
   // What is being typed into is left alone, also if the typing began during the request.
   const inUse = () => one.contains(document.activeElement) && one.querySelector("details.menu[open]");
   if (inUse()) return;
   const next = (await load(location.pathname + location.search)).getElementById(one.id);
   if (inUse()) return;
   shown = now;
-  if ("poll" in one.dataset && !lostTimer) found();
+  if (polled()) { showOutage(""); found(); }
   if (!next || next.dataset.v && next.dataset.v === one.dataset.v) return;
   const [before, hadEnded] = [one.innerHTML, one.querySelector(ENDED)];
   morph(one, next);
@@ -247,11 +273,18 @@ function showNews() {
 }
 
 export function startLive() {
-  if (document.querySelector("[data-poll]")) found();
+  if (polled()) found();
+  const state = document.getElementById("link-state");
+  if (state?.hidden && !document.querySelector("[data-finished], [data-refused], main [data-form]")) {
+    // What is not read again was true when the page came.
+    state.hidden = false;
+    show("none", `As of ${clock(nowMs() / 1000, true)}`);
+  }
   open();
   setInterval(() => {
     ticks += 1;
     refresh();
+    if (ticks % NUMBERS_EVERY_TICKS === 0 && !document.hidden) refreshNumbers();
   }, TICK_MS);
   document.addEventListener("tocsin:rows", refresh);
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));

@@ -64,6 +64,8 @@ async def test_page_of_one_timer_names_the_database_and_is_requested_again(
     assert '<meta http-equiv="refresh" content="5">' in page
     toast = await browser.get("/timers/default/one", headers={"hx-request": "true"})
     assert json.loads(toast.headers["hx-trigger"])["tocsin:toast"]["text"] == WORDS
+    # An open page without a stream learns of it by asking.
+    assert WORDS in toast.text and "<main" not in toast.text
     shown = (await browser.get("/store")).text
     assert WORDS in shown
 

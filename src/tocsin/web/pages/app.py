@@ -271,7 +271,8 @@ class Ui:
         if outage is not None:
             message = outage.title
         if context.fragment:
-            return HTMLResponse("", kind.status, headers=toast(message, "failed"))
+            # An open page that is not told of an outage otherwise shows the words.
+            return HTMLResponse(self._pages.outage(outage), kind.status, headers=toast(message, "failed"))
         template = "admin/login.html" if unauthenticated else "refused.html"
         response = self._pages.page(
             template,

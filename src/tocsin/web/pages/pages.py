@@ -158,6 +158,7 @@ class Pages:
             id_width=presentation.id_width,
             rfc3339=presentation.rfc3339,
             span=presentation.span,
+            at_most=presentation.at_most,
             latency=presentation.milliseconds,
             count=presentation.count,
             host_and_path=presentation.host_and_path,

@@ -53,6 +53,7 @@ class StorePage(Part):
             outage=outage,
             nodes=[node for node in (await self._service.cluster()).nodes if node.vitals is not None],
             outages=self._reader.outages(context.now_us - self._reader.limits.kept_us, context.now_us),
+            unread=self._reader.failure is not None,
             reasons=_REASONS,
         )
 
