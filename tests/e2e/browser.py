@@ -164,8 +164,10 @@ class Window:
 
 
 @asynccontextmanager
-async def window(browser: Browser, base: str, look: str = "light", *, scripts: bool = True) -> AsyncIterator[Window]:
-    """Opens a window without cookies. `look` is one of SIZES."""
+async def window(
+    browser: Browser, base: str, look: str = "light", *, scripts: bool = True, state: Any = None
+) -> AsyncIterator[Window]:
+    """Opens a window, without cookies unless `state` has some. `look` is one of SIZES."""
     width, height = SIZES[look]
     context = await browser.new_context(
         viewport={"width": width, "height": height},
@@ -175,6 +177,7 @@ async def window(browser: Browser, base: str, look: str = "light", *, scripts: b
         timezone_id="Europe/Berlin",
         java_script_enabled=scripts,
         accept_downloads=True,
+        storage_state=state,
     )
     context.set_default_timeout(PATIENCE_S * 1_000)
     try:

@@ -64,7 +64,7 @@ new Promise((done) => {
   check();
 })
 """
-_SHOWN = "Number(document.getElementById('shown').textContent.match(/[\\d\u202f]+/)[0].replace('\u202f', ''))"
+_SHOWN = "Number(document.getElementById('shown').textContent.match(/[\\d,]+/)[0].replace(',', ''))"
 _LONG_TASKS = """
 window.long = []; new PerformanceObserver((list) => { for (const e of list.getEntries()) long.push(e.duration); })
   .observe({ type: "longtask", buffered: true });

@@ -1,13 +1,18 @@
 """Takes the pictures of the pages: python -m tests.e2e.pictures. It starts a server with the data of a small shop.
 
-Those that the docs show go to docs/images, the others to build/screenshots."""
+Those that the docs show go to docs/images, the others to build/screenshots. With --all it takes every page, or those named
+after it, at five widths in light and dark, into build/screenshots/all, and prints how much of each page moved."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import re
 import tempfile
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 from playwright.async_api import Browser, expect
 
@@ -18,6 +23,7 @@ from tests.support.calls import Api
 from tests.support.command import command
 from tests.support.http import Receiver
 from tests.support.inbox import Program
+from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
 from tests.support.program import running
 from tests.support.server import ServerProcess
@@ -63,6 +69,40 @@ SIGNED_IN_SHOTS = (
     ("keys", "/keys", "light"),
     ("audit", "/audit", "light"),
 )
+#: The pages of which --all takes pictures beside those above.
+MORE = (
+    ("timers-peek", "/timers?view=failed", "light"),
+    ("timers-all", "/timers?view=all&namespace=*", "light"),
+    ("timers-empty", "/timers?q=nothing", "light"),
+    ("timer-failed", "/timers/default/charge-4001", "light"),
+    ("timer-edit", "/timers/edit?namespace=default&id=order-1042-reminder", "light"),
+    ("timer-missing", "/timers/default/never", "light"),
+    ("schedule-edit", "/schedules/edit?namespace=default&id=nightly-report", "light"),
+    ("schedule-failing", "/schedules/billing/bank-statement", "light"),
+    ("calendar-edit", "/calendars/edit?namespace=default&name=holidays-de", "light"),
+    ("calls-tenants", "/calls/tenants", "light"),
+    ("call-failed", "/calls/{other}/{failed}", "light"),
+    ("monitor-new", "/monitors/new", "light"),
+    ("failure-of-calls", "/failures/calls/group?tenant={tenant}&error=HTTP+409", "light"),
+    ("flow-new", "/flows/new", "light"),
+    ("job-new", "/jobs/new", "light"),
+    ("credentials", "/credentials", "light"),
+    ("credential-new", "/credentials/new", "light"),
+    ("namespace-new", "/namespaces/new", "light"),
+)
+SIGNED_IN_MORE = (("key-new", "/keys/new", "light"),)
+SIGNED_OUT = ("login", "/login")
+WIDTHS = (390, 820, 1280, 1920, 2560)
+#: Of what a list goes on with, a picture shows no more than this.
+HIGHEST = 1_600
+#: The layout shifts of a page, and what moved: what was drawn later than the rest, and live updates.
+_SHIFTS = """window.moved = { by: 0, what: [] };
+new PerformanceObserver((list) => {
+  for (const each of list.getEntries()) {
+    moved.by += each.value;
+    moved.what.push(...each.sources.map(({ node }) => node?.outerHTML?.slice(0, 120) ?? node?.textContent ?? ""));
+  }
+}).observe({ type: "layout-shift", buffered: true });"""
 
 
 def shown_by_docs() -> set[str]:
@@ -113,6 +153,76 @@ async def sign_in(shown: Window, server: ServerProcess) -> None:
     await expect(shown.page.get_by_role("link", name="New key")).to_be_visible()
 
 
+async def draw(shown: Window, name: str, path: str, theme: str, *widths: int) -> None:
+    """Takes the pictures of one page at these widths. Prints what moved while it was new, if something did."""
+    page = shown.page
+    await page.set_viewport_size({"width": widths[-1], "height": 900})
+    await shown.go(path)
+    await page.evaluate(_SHIFTS)
+    await expect(page.locator(".htmx-request")).to_have_count(0)
+    moved = await page.evaluate("new Promise((done) => setTimeout(() => done(moved), 1500))")
+    if moved["by"]:
+        print(f"{name} {theme} {widths[-1]}: {moved['by']:.4f} {moved['what'][:2] if moved['by'] > 0.002 else ''}")
+    # On a phone a row opens its page.
+    if name.endswith("-peek") and widths[-1] >= 720:
+        await page.locator("tbody .state").nth(1).click()
+        await expect(page.locator("#peeked")).to_be_visible()
+    for width in widths:
+        await page.set_viewport_size({"width": width, "height": 844 if width == 390 else 900})
+        size = await page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+        if size[0] > width:
+            print(f"{name} {theme} {width}: is {size[0]} wide")
+        area: Any = {"x": 0, "y": 0, "width": width, "height": min(size[1], HIGHEST)}
+        await page.screenshot(path=PICTURES / "all" / f"{name}-{width}-{theme}.png", full_page=True, clip=area)
+
+
+async def draw_each(browser: Browser, base: str, shots: Iterable[tuple[str, str]], state: Any = None) -> None:
+    """Takes the pictures of these pages: in light, each width is loaded; in dark, the window changes its size."""
+    for name, path in shots:
+        async with AsyncExitStack() as stack:
+            windows = [
+                (await stack.enter_async_context(window(browser, base, theme, state=state)), theme, widths)
+                for theme, widths in (*(("light", (width,)) for width in WIDTHS), ("dark", WIDTHS))
+            ]
+            for fault in await asyncio.gather(
+                *(draw(shown, name, path, theme, *widths) for shown, theme, widths in windows), return_exceptions=True
+            ):
+                if fault is not None:
+                    print(f"{name}: {fault!r}")
+
+
+async def draw_all(browser: Browser, server: ServerProcess, program: Program, names: Iterable[str]) -> None:
+    """Fills the server with data and takes the pictures of all pages, or of those named."""
+    wanted = set(names)
+    api, tenant, other = Api(server), Tenant(server), Tenant(server)
+    async with Receiver(shop.answer) as receiver:
+        url = receiver.url.removesuffix("/hook")
+        await shop.fail(api, url)
+        await shop.recover(api)
+        program.write("wholesale", f"{url}/hook", "quote-17-ends", "quote-18-ends", "quote-23-ends")
+        await shop.stock(api, url)
+        await shop.branch(api, url)
+        failed = await shop.order_elsewhere(other, url)
+        call = await shop.order(tenant, url)
+        await shop.work(api)
+        places = {
+            "tenant": tenant.id,
+            "other": other.id,
+            "call": call,
+            "failed": failed,
+            "url": url,
+            "job": await shop.change_many(api),
+        }
+        shots = [(name, path.format(**places)) for name, path, look in (*SHOTS, *MORE) if look == "light"]
+        await draw_each(browser, server.url, (each for each in shots if not wanted or each[0] in wanted))
+        signed_in = [each[:2] for each in (*SIGNED_IN_SHOTS, *SIGNED_IN_MORE) if not wanted or each[0] in wanted]
+        if signed_in:
+            async with window(browser, server.url) as shown:
+                await sign_in(shown, server)
+                await draw_each(browser, server.url, signed_in, await shown.context.storage_state())
+                await draw_each(browser, server.url, [SIGNED_OUT])
+
+
 async def take(browser: Browser, server: ServerProcess, program: Program) -> None:
     """Fills the server with data and takes all pictures."""
     api, tenant = Api(server), Tenant(server)
@@ -137,8 +247,9 @@ async def take(browser: Browser, server: ServerProcess, program: Program) -> Non
                 await shoot(shown, name, path)
 
 
-async def main() -> None:
-    """Takes all pictures."""
+async def main(pages: list[str] | None) -> None:
+    """Takes the pictures of the docs and the tests, or those of all pages."""
+    expect.set_options(timeout=PATIENCE_S * 1_000)
     with running(PostgresServer()) as postgresql, tempfile.TemporaryDirectory(prefix="tocsin-pictures-") as data:
         program = Program(await postgresql.create_database())
         await program.cli("migrate")
@@ -147,11 +258,16 @@ async def main() -> None:
         await server.start()
         try:
             async with chromium() as browser:
-                await take(browser, server, program)
-                await states.take(browser, list(states.STATES))
+                if pages is None:
+                    await take(browser, server, program)
+                    await states.take(browser, list(states.STATES))
+                else:
+                    await draw_all(browser, server, program, pages)
         finally:
             await server.stop()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", nargs="*", metavar="PAGE")
+    asyncio.run(main(parser.parse_args().all))

@@ -149,6 +149,64 @@ async def _repeat(api: Api, url: str) -> None:
         await _send(api, "monitors/ping", namespace="default", id=name, event=event, exitCode=code, body=output)
 
 
+async def branch(api: Api, url: str) -> None:
+    """Creates what else pages of all namespaces can show: timers, schedules and credentials of other namespaces."""
+    for name, more in (("fulfilment", {}), ("logistics-integration-europe-west", {"retention": "90d"})):
+        await _send(api, "namespaces/create", name=name, **more)
+    ship = {"namespace": "fulfilment", "callbackUrl": f"{url}/wms/sync"}
+    timers: list[dict[str, Any]] = [
+        {**ship, "id": f"wms-sync-{88_000 + number}", "delay": f"{number * 40}s", "tags": ["eu", "stock"]}
+        for number in range(120)
+    ]
+    timers += [
+        {
+            **ship,
+            "id": f"tenant-9f31c0d2-6b1e-4a57-9f0e-7d3c1f2a{number:04d}:subscription-renewal-reminder",
+            "delay": "5h",
+        }
+        for number in range(3)
+    ]
+    timers += [
+        {"namespace": "billing", "id": f"charge-{5_000 + number}-retry", "callbackUrl": f"{url}/psp/{path}", "delay": "0s",
+         "tags": ["psp"], "payload": {"charge": number, "amount": 4_990}, "retryPolicy": {"maxAttempts": 1}}
+        for number, path in enumerate(["charge"] * 14 + ["capture"] * 5)
+    ]  # fmt: skip
+    await _send(api, "timers/batch/create", timers=timers)
+    for namespace, name, path, rule in (
+        (
+            "billing",
+            "bank-statement",
+            "psp/charge",
+            {"every": "3s", "pauseAfterFailures": 5, "retryPolicy": {"maxAttempts": 1}},
+        ),
+        ("billing", "dunning", "jobs/dunning", {"cron": "0 9 * * MON-FRI", "timeZone": "America/New_York"}),
+        ("fulfilment", "carrier-manifest", "v1/manifest", {"cron": "0 21 * * MON-FRI", "timeZone": "Europe/Berlin"}),
+        ("fulfilment", "stock-sync", "wms/sync", {"cron": "*/2 * * * *"}),
+        ("fulfilment", "session-sweep", "sessions/sweep", {"cron": "0 * * * *"}),
+    ):
+        await _send(api, "schedules/create", namespace=namespace, id=name, callbackUrl=f"{url}/{path}", **rule)
+    await _send(
+        api, "credentials/put", namespace="billing", name="psp", type="bearer", token="tk-of-the-shop",
+        hosts=["psp.example.net"], description="The payment provider",
+    )  # fmt: skip
+    await _send(
+        api, "credentials/put", namespace="fulfilment", name="warehouse", type="basic", username="tocsin", password="pw",
+        hosts=["wms.example.net", "wms-standby.example.net"],
+    )  # fmt: skip
+    await _send(api, "namespaces/update", name="logistics-integration-europe-west", paused=True)
+
+
+async def order_elsewhere(tenant: Tenant, url: str) -> str:
+    """Submits calls of another tenant. Returns the id of one that fails."""
+    for number in range(12):
+        await tenant.submit(
+            f"Payout of seller {number}", f"{url}/mails", body={"seller": number}, dueAt=in_seconds(600 * number)
+        )
+    failed = await tenant.submit("Ask the warehouse", "http://127.0.0.1:9/stock", method="GET", tags=["stock"])
+    await tenant.ended(failed)
+    return failed
+
+
 async def work(api: Api) -> None:
     """Lets timers fire, while a job reports to its monitor."""
     for _ in range(BUSY_S // 5):

@@ -88,7 +88,7 @@ async def test_scheduled_call_counts_down(shown: Window, tenant: Tenant) -> None
         # The page counts from the moment at which it was rendered, which may have been some seconds later.
         await page.clock.run_for(3_550_000)
         big = page.locator(".lead .big")
-        await expect(big).to_have_text(re.compile(r"due in \d+ s"))
+        await expect(big).to_have_text(re.compile(r"Due in \d+ s"))
         before = await big.inner_text()
         await page.clock.run_for(1_000)
         assert seconds(await big.inner_text()) == seconds(before) - 1

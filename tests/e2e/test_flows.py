@@ -27,7 +27,7 @@ async def create(shown: Window, match: str) -> None:
     await limits.get_by_role("textbox", name="Attempts").fill("100")
     await page.get_by_role("button", name="Create flow").click()
     row = page.get_by_role("row", name=match)
-    await expect(row).to_contain_text("100 in 1m")
+    await expect(row).to_contain_text("100 in 1 min")
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])

@@ -33,7 +33,7 @@ class Reads:
         return {"pending": BoundedCount(self.begun)}
 
 
-@each("number, more, short", [(0, False, "0"), (12, False, "12"), (1_500, True, "1\u202f500+"), (0, True, "")])
+@each("number, more, short", [(0, False, "0"), (12, False, "12"), (1_500, True, "1,500+"), (0, True, "")])
 def test_number_on_a_tab_states_whether_there_are_more(number: int, more: bool, short: str) -> None:
     assert BoundedCount(number, more).short == short
 

@@ -17,6 +17,7 @@ from tocsin.timers.service import TimerView
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.pages import presentation
 from tocsin.web.pages.context import Fields, read_form
+from tocsin.web.pages.destinations import waiting_path
 from tocsin.web.pages.forms import curl, due
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.timers.editing import TimerForm, command
@@ -44,6 +45,33 @@ SECOND = 1_000_000
 )
 def test_durations(duration_us: int, text: str) -> None:
     assert presentation.span(duration_us) == text
+
+
+@each(
+    "duration_us, text",
+    [
+        (0, "0 s"),
+        (250, "250 µs"),
+        (1_500_000, "1 s 500 ms"),
+        (5 * SECOND, "5 s"),
+        (20 * 3_600 * SECOND + 60 * SECOND, "20 h 1 min"),
+        (400 * 86_400 * SECOND, "400 d"),
+    ],
+)
+def test_durations_that_somebody_has_set_are_shown_in_full(duration_us: int, text: str) -> None:
+    assert presentation.whole_span(duration_us).replace("\u00a0", " ") == text
+
+
+@each(
+    "destination, place",
+    [
+        ("https://psp.example:443", "psp.example"),
+        ("http://psp.example:443", "psp.example:443"),
+        ("http://127.0.0.1:80", "127.0.0.1"),
+    ],
+)
+def test_what_waits_for_a_destination_is_listed_by_its_place_in_urls(destination: str, place: str) -> None:
+    assert dict(parse_qsl(waiting_path(destination).partition("?")[2])) == {"view": "waiting", "destination": place}
 
 
 def test_relative_times() -> None:

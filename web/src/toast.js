@@ -55,7 +55,7 @@ export async function ask(url, body) {
 
 export const load = async (url, body) => new DOMParser().parseFromString(await (await ask(url, body)).text(), "text/html");
 
-export const number = (value) => value.toLocaleString("en").replaceAll(",", "\u202f");
+export const number = (value) => value.toLocaleString("en");
 export const counted = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : "s"}`;
 
 // Shows the reason of an error response; null means that there was no response.

@@ -20,7 +20,7 @@ async def test_rules_are_shown_paused_resumed_and_deleted(node: Node) -> None:
     assert (await browser.client.post("/api/v1/flows/put", json=rule)).status_code == 200
     for path in ("/flows", "/flows?namespace=default"):
         shown = (await browser.get(path)).text
-        for words in ("customer:", "100 in 1m, 5 at once; 2 in flight", "9 in flight", "in order"):
+        for words in ("customer:", "100 in 1\u00a0min, 5 at once; 2 in flight", "9 in flight", "in order"):
             assert words in shown
     changed = {"namespace": "default", "match": "customer:", "scope": "default"}
     answer = await browser.post("/flows/pause", changed)
@@ -55,7 +55,7 @@ async def test_a_form_creates_a_rule_and_changes_it(node: Node) -> None:
     assert (answer.status_code, answer.headers["location"]) == (303, "/flows?namespace=default")
     link = 'href="/flows/edit?namespace=default&amp;match=customer%3A"'
     shown = (await browser.get("/flows")).text
-    for words in ("100 in 1m; 2 in flight", "closes on Retry-After", link):
+    for words in ("100 in 1\u00a0min; 2 in flight", "closes on Retry-After", link):
         assert words in shown
     # One that exists is not replaced by mistake.
     answer = await browser.post("/flows/new", {**fields, "perKey.rate.count": "5"})

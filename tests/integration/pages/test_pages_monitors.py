@@ -42,7 +42,7 @@ async def test_a_form_creates_a_monitor_shows_its_url_once_and_the_job_reports(n
         for end, body in (("/start", ""), ("/3", "disk <i>full</i>"), ("/start", ""), ("/0", "")):
             assert (await job.post(f"{url}{end}", content=body)).text == "OK\n"
     page = await browser.get("/monitors/default/nightly-backup")
-    for words in ("On time", "exit code 3", "disk &lt;i&gt;full", "The last ping came"):
+    for words in ("on time", "exit code 3", "disk &lt;i&gt;full", "The last ping came"):
         assert words in page.text, words
     again = await browser.post("/monitors/new", FIELDS)
     assert (again.status_code, "edit that one" in again.text) == (409, True)

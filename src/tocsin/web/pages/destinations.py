@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
@@ -17,8 +19,9 @@ _PAUSED = State("paused", "suspended")
 _STATES = {
     BreakerState.OPEN: State("breaker open", "failed"),
     BreakerState.HALF_OPEN: State("probing", "pending"),
-    BreakerState.CLOSED: State("in order", "done"),
+    BreakerState.CLOSED: State("available", "done"),
 }
+_PORTS = {"https": ":443", "http": ":80"}
 
 
 class DestinationsPage(Part):
@@ -42,6 +45,7 @@ class DestinationsPage(Part):
             further=found.further,
             complete=all(each.complete for each in found.destinations),
             states=_STATES,
+            waiting_path=waiting_path,
             instant_of=parse_instant,
             paused=_PAUSED,
             may_change=context.principal.may(Role.ADMIN),
@@ -57,3 +61,10 @@ class DestinationsPage(Part):
             raise NotFound("there is no such page")
         await change(DestinationName(context.form.get("destination")), context.actor, context.now_us)
         return RedirectResponse("/destinations", 303)
+
+
+def waiting_path(destination: str) -> str:
+    """The list of the timers that wait for a destination. URLs have no port where it is their scheme's."""
+    scheme, _, place = destination.partition("://")
+    place = place.removesuffix(_PORTS.get(scheme, ""))
+    return f"/timers?{urlencode({'view': 'waiting', 'destination': place})}"

@@ -29,7 +29,11 @@ from tocsin.web.pages.presentation import State
 from tocsin.web.pages.put_forms import PutForm
 from tocsin.web.pages.site import Site, route
 
-_PAUSED, _WAITING, _FREE = State("paused", "suspended"), State("at its limit", "waiting"), State("in order", "done")
+_PAUSED, _WAITING, _FREE = (
+    State("paused", "suspended"),
+    State("at its limit", "waiting"),
+    State("below its limit", "done"),
+)
 #: The limits of the form: their names in the API, and in words.
 _LIMITS = {"perKey": "Each key", "total": "All keys together"}
 #: The fields of the form by their names in the API, in their order on the page.

@@ -19,7 +19,7 @@ from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
 from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy
 from tocsin.web.pages.context import Fields
-from tocsin.web.pages.presentation import clock, host_and_path, pretty_json, span
+from tocsin.web.pages.presentation import clock, host_and_path, pretty_json, whole_span
 
 Body = dict[str, Any]
 
@@ -181,7 +181,7 @@ def duration(text: str) -> str:
 def duration_words(text: str) -> str:
     """A duration as people read it; another text unchanged."""
     try:
-        return span(parse_duration(duration(text)))
+        return whole_span(parse_duration(duration(text)))
     except (ValueError, OverflowError):
         return text
 

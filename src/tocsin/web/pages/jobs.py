@@ -20,7 +20,7 @@ from tocsin.web.pages.context import RequestContext, whole_number
 from tocsin.web.pages.filters import instant_text, split_tags
 from tocsin.web.pages.forms import by_field, duration
 from tocsin.web.pages.pages import toast
-from tocsin.web.pages.presentation import State
+from tocsin.web.pages.presentation import State, whole_span
 from tocsin.web.pages.site import Part, Site, preferred, route
 
 #: What a job does, by kind and action, as the beginning of a sentence about its rows.
@@ -207,7 +207,8 @@ def what(job: Job) -> str:
     """What the job does, in a sentence without its end."""
     if job.kind is JobKind.NAMESPACE:
         return f"Delete namespace {job.namespace}"
-    by = f" by {shift_text(job.shift_by_us)}" if job.shift_by_us else ""
+    sign = "-" if job.shift_by_us < 0 else ""
+    by = f" by {sign}{whole_span(abs(job.shift_by_us))}" if job.shift_by_us else ""
     return f"{ACTIONS[job.kind][job.action]} {_ROWS[job.kind]} of {job.where}{by}"
 
 

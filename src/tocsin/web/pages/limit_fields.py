@@ -9,6 +9,7 @@ from tocsin.model.batch import CallbackBatch
 from tocsin.model.flow import FlowLimits
 from tocsin.model.instants import format_duration
 from tocsin.web.pages.context import whole_number
+from tocsin.web.pages.presentation import whole_span
 
 _FIELDS = {
     "rate.count": "attempts",
@@ -54,7 +55,7 @@ def limits_in_words(limits: FlowLimits | None) -> str:
     parts = []
     if limits.rate is not None:
         burst = f", {limits.burst} at once" if limits.burst > 1 else ""
-        parts.append(f"{limits.rate.count:,} in {format_duration(limits.rate.per_us)}{burst}")
+        parts.append(f"{limits.rate.count:,} in {whole_span(limits.rate.per_us)}{burst}")
     if limits.ordered:
         parts.append("in order")
     elif limits.parallelism is not None:
@@ -83,7 +84,7 @@ def batch_body(texts: Mapping[str, str]) -> dict[str, Any] | None:
 
 def batch_in_words(batch: CallbackBatch | None) -> str:
     """The batch in a sentence or a cell of a table; empty for none."""
-    return "" if batch is None else f"up to {batch.items} in a request, within {format_duration(batch.linger_us)}"
+    return "" if batch is None else f"up to {batch.items} in a request, within {whole_span(batch.linger_us)}"
 
 
 def _number(text: str) -> int | str:

@@ -18,6 +18,7 @@ from tocsin.build_info import short_commit
 from tocsin.model.access import Role
 from tocsin.model.redaction import redact_url
 from tocsin.model.retry import RetryPolicy
+from tocsin.model.schedule_words import ELAPSED
 from tocsin.model.timer import Timer
 from tocsin.model.visible import visible, visible_name
 from tocsin.web.http.access import Keyring
@@ -145,6 +146,8 @@ class Pages:
             schedules=schedules,
             outcomes=outcomes,
             schedule_sentence=sentence,
+            # What a list has no room for.
+            elapsed=ELAPSED,
             state_of=lambda view, now_us: presentation.state_of(view, now_us, paused=is_paused(view.timer.namespace)),
             relative=presentation.relative,
             parted=presentation.parted,
@@ -159,6 +162,7 @@ class Pages:
             rfc3339=presentation.rfc3339,
             span=presentation.span,
             at_most=presentation.at_most,
+            whole_span=presentation.whole_span,
             latency=presentation.milliseconds,
             count=presentation.count,
             host_and_path=presentation.host_and_path,

@@ -17,7 +17,7 @@ import msgspec
 from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.failure import failure_of, split_failure
 from tocsin.model.failure_groups import FailedKind, GroupKey
-from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
+from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration
 from tocsin.model.redaction import redact_url
 from tocsin.model.timer import LoggedAttempt, RawBody, Status, Timer
 from tocsin.model.validation import is_deeper_than
@@ -48,6 +48,8 @@ _UNITS = (
     (60 * US_PER_SECOND, "min"),
     (US_PER_SECOND, "s"),
 )
+#: Units of durations that pages write in another way than the API.
+_WRITTEN = {"m": "min", "us": "µs"}
 #: Path segments that browsers remove when they normalize a path, even percent-encoded.
 _STEPS = frozenset({"", ".", ".."})
 
@@ -201,6 +203,12 @@ def at_most(duration_us: float) -> str:
     return span(math.ceil(duration_us / shown) * shown)
 
 
+def whole_span(duration_us: int) -> str:
+    """A duration in full, such as `1 h 30 min`, whose units stay with their numbers: one that somebody has set."""
+    pieces = re.findall(r"(\d+)(\D+)", format_duration(duration_us))
+    return " ".join(f"{amount}\u00a0{_WRITTEN.get(unit, unit)}" for amount, unit in pieces)
+
+
 def clock(at: datetime) -> str:
     """What a clock shows: `09:00`, with seconds only if there are some."""
     return f"{at:%H:%M:%S}" if at.second else f"{at:%H:%M}"
@@ -223,8 +231,8 @@ def milliseconds(duration_us: float) -> str:
 
 
 def count(number: float) -> str:
-    """A number with thin spaces between thousands."""
-    return f"{number:,.0f}".replace(",", "\u202f")
+    """A number with commas between thousands."""
+    return f"{number:,.0f}"
 
 
 def sentence(error: Exception) -> str:

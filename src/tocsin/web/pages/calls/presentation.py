@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from tocsin.model.instants import format_duration
 from tocsin.model.redaction import redact_headers
 from tocsin.model.retry import RetryPolicy
 from tocsin.service_calls.messages import CallStatus
 from tocsin.service_calls.ports import CallRecord, ExecutionRecord
-from tocsin.web.pages.presentation import State, pretty_json
+from tocsin.web.pages.presentation import State, pretty_json, whole_span
 
 #: The replacement for invalid bytes, and control characters that text does not contain (tab, line ends, form feed and escape
 #: are text).
@@ -58,11 +57,11 @@ def attempt(call: CallRecord) -> int:
 def policy_words(policy: RetryPolicy) -> str:
     """A retry policy as a phrase."""
     text = (
-        f"up to {policy.max_attempts} attempts; first retry after {format_duration(policy.initial_interval_us)}, each delay "
-        f"{policy.backoff_multiplier:g} times the previous, at most {format_duration(policy.max_interval_us)}"
+        f"up to {policy.max_attempts} attempts; first retry after {whole_span(policy.initial_interval_us)}, each delay "
+        f"{policy.backoff_multiplier:g} times the previous, at most {whole_span(policy.max_interval_us)}"
     )
     total = policy.max_duration_us
-    return text if total is None else f"{text}, none later than {format_duration(total)} after the first"
+    return text if total is None else f"{text}, none later than {whole_span(total)} after the first"
 
 
 def finished(call: CallRecord) -> bool:

@@ -7,12 +7,12 @@ from itertools import islice
 from starlette.responses import Response
 
 from tocsin.model.access import Role
-from tocsin.model.instants import US_PER_DAY, format_duration
+from tocsin.model.instants import US_PER_DAY
 from tocsin.model.recurrence import time_zone
 from tocsin.model.schedule import Definition, ScheduleStatus
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.presentation import with_query
+from tocsin.web.pages.presentation import whole_span, with_query
 from tocsin.web.pages.schedules.outcomes import STRIP_CELLS, entries, strip
 from tocsin.web.pages.schedules.presentation import (
     CATCH_UP_WORDS,
@@ -140,7 +140,7 @@ def _facts(definition: Definition) -> dict[str, str | int]:
     facts: dict[str, str | int | None] = {
         "Cron": definition.cron,
         "Time zone": None if definition.cron is None else definition.time_zone,
-        "Every": None if definition.every_us is None else format_duration(definition.every_us),
+        "Every": None if definition.every_us is None else whole_span(definition.every_us),
         "Counted from": definition.anchor,
         "Start": definition.start_at,
         "End (exclusive)": definition.end_at,
@@ -148,9 +148,9 @@ def _facts(definition: Definition) -> dict[str, str | int]:
         "Only on": ", ".join(definition.only) or None,
         "Not on": ", ".join(definition.skip) or None,
         "Excluded instants": ON_SKIPPED_WORDS[definition.on_skipped] if definition.calendars else None,
-        "Jitter": format_duration(jitter) if jitter else None,
+        "Jitter": whole_span(jitter) if jitter else None,
         "Missed instants": CATCH_UP_WORDS[definition.catch_up],
-        "Catch-up window": format_duration(definition.window_us),
+        "Catch-up window": whole_span(definition.window_us),
         "Pauses": _pauses(failures),
         "Managed by": definition.managed_by,
     }
