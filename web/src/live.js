@@ -23,6 +23,9 @@ const ENDED = ".lead .state:is([data-tone='done'], [data-tone='failed'])";
 let source = null;
 let lostTimer = 0;
 let confirmedMs = nowMs();
+let readMs = nowMs();
+// Whether the server can't read what this page shows.
+let unread = false;
 // Counts the events that have news for this page; `shown` is the last one that it shows.
 let news = 0;
 let shown = 0;
@@ -54,7 +57,7 @@ function show(state, words) {
 
 function lost() {
   lostTimer ||= setTimeout(() => {
-    show("lost", `As of ${clock(confirmedMs / 1000, true)}`);
+    show("lost", asOf() || `As of ${clock(confirmedMs / 1000, true)}`);
     showUnreached(confirmedMs);
   }, source?.readyState === EventSource.CLOSED ? 0 : LOST_AFTER_MS);
 }
@@ -124,17 +127,29 @@ async function refresh() {
     if (results()) await refreshRows(results());
     if (results()) reloadLeft();
     if (results()) await findFresh(results());
-  } catch (error) {
-    // An error response comes from a server that can be reached, but a page without a stream learns from nothing else that what
-    // it shows is not the present.
-    if (!(error instanceof Response)) lost();
-    else if (polled() && error.status === 503) {
-      showOutage(await error.text());
-      show("lost", asOf() || `As of ${clock(confirmedMs / 1000, true)}`);
+    readMs = nowMs();
+    if (unread) {
+      unread = false;
+      showOutage("");
+      delete document.getElementById("main").dataset.asOf;
+      found();
     }
+  } catch (error) {
+    // An error response comes from a server that can be reached.
+    if (!(error instanceof Response)) lost();
+    else if (error.status === 503) outOfDate(await error.text());
   } finally {
     busy = false;
   }
+}
+
+// The server can't read what this page shows, with the words of the outage; of most a stream has told already.
+function outOfDate(html) {
+  if (!unread && document.querySelector("#outage > *")) return;
+  unread = true;
+  showOutage(html);
+  document.getElementById("main").dataset.asOf ??= `As of ${clock(readMs / 1000, true)}`;
+  found();
 }
 
 // The numbers beside other pages, and on the tabs of a list: of all its rows, while what follows is about those that it shows.
@@ -165,7 +180,7 @@ async function refreshPart(one) {
   const next = (await load(location.pathname + location.search)).getElementById(one.id);
   if (inUse()) return;
   shown = now;
-  if (polled()) { showOutage(""); found(); }
+  if (polled()) found();
   if (!next || next.dataset.v && next.dataset.v === one.dataset.v) return;
   const [before, hadEnded] = [one.innerHTML, one.querySelector(ENDED)];
   morph(one, next);
