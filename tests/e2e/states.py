@@ -22,14 +22,12 @@ from tests.support.ports import free_port
 from tests.support.postgresql import PostgresServer
 from tests.support.program import running
 from tests.support.server import ServerProcess
-from tests.support.slow_receiver import SlowReceiver
 
 WIDTHS = ("1280", "390")
 #: What open pages show so long after the outage began.
 SOON_S, LATER_S = 5, 60
 _RECOVERS_S = 10
 _BUSY_S = 20
-_HANGS_S = 900
 
 
 async def picture(shown: Window, name: str, looks: tuple[str, ...] = WIDTHS) -> None:
@@ -149,20 +147,23 @@ async def failing(scene: Scene) -> None:
 
 async def late(scene: Scene) -> None:
     """Receivers hang: timers wait for a slot of their destination, others for one of the node."""
-    async with SlowReceiver(lambda _path: _HANGS_S) as wms, SlowReceiver(lambda _path: _HANGS_S) as carrier:
+    async with (
+        Receiver(lambda _body, _headers: (200, b"")) as wms,
+        Receiver(lambda _body, _headers: (200, b"")) as carrier,
+    ):
         await scene.namespaces()
-        for namespace, name, count, url in (
-            ("fulfilment", "wms-sync", 40, f"{wms.url}/wms/sync"), ("fulfilment", "pickup", 20, f"{carrier.url}/v1/pickup"),
-        ):  # fmt: skip
-            await scene.timers(
-                namespace, name, count, url.replace("/hook", ""), every_s=0.1, callbackTimeoutSeconds=300
-            )
+        for name, count, receiver, path in (("wms-sync", 40, wms, "/wms/sync"), ("pickup", 20, carrier, "/v1/pickup")):
+            receiver.responding.clear()
+            url = receiver.url.replace("/hook", path)
+            await scene.timers("fulfilment", name, count, url, every_s=0.1, callbackTimeoutSeconds=300)
         await scene.timers("billing", "charge", 20, "http://127.0.0.1:9/psp/charge", every_s=90)
         await asyncio.sleep(_BUSY_S)
         await scene.shoot(
             "fulfilment/wms-sync-5039", waiting="/timers?view=waiting", node="/timers/fulfilment/pickup-5019",
             inflight="/timers/fulfilment/wms-sync-5000", destinations="/destinations",
         )  # fmt: skip
+        for receiver in (wms, carrier):
+            receiver.responding.set()
 
 
 async def paused(scene: Scene) -> None:
