@@ -428,7 +428,9 @@ class Pending:
     """A service with pending timers and schedules."""
 
     def __init__(self, *rows: tuple[str, int, str | None]) -> None:
-        self.rows, self.more, self.repeated, self.away = list(rows), None, [], False
+        self.rows, self.away = list(rows), False
+        self.repeated: list[tuple[str, int, str | None]] = []
+        self.more: str | None = None
         self.destinations = self
 
     async def list_answers(self, wanted: Any, answer: Any) -> tuple[list[Any], Any]:
