@@ -50,12 +50,11 @@ class Retries(Refreshed):
 
         pending = ListRequest(None, frozenset({Status.PENDING}), limit=_READ_MAX, reads_max=1)
         repeated = IdListRequest(limit=_READ_MAX, reads_max=LOOK_READS_MAX, of_several=True)
-        self.read_at_us = 0
         try:
             timers, more_timers = await self._service.list_answers(pending, place_of)
             schedules, more_schedules = await self._service.list_schedules(None, repeated, place_of)
         except TocsinError:
+            self.read_at_us = 0
             return
-        if more_timers is None and more_schedules is None:
-            self._places = frozenset(place for place in [*timers, *schedules] if place is not None)
-            self.read_at_us = now_us
+        self._places = frozenset(place for place in [*timers, *schedules] if place is not None)
+        self.read_at_us = now_us if more_timers is None and more_schedules is None else 0
