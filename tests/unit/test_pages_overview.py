@@ -25,7 +25,6 @@ from tocsin.statistics.slots import (
     Slot,
     failing_place,
 )
-from tocsin.timers.listing import ListRequest
 from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.overview import band
 from tocsin.web.pages.overview.alarms import Alarm
@@ -428,17 +427,24 @@ class Pending:
     """A service with pending timers and schedules."""
 
     def __init__(self, *rows: tuple[str, int, str | None]) -> None:
-        self.rows, self.more, self.repeated, self.away = list(rows), None, [], False
+        self.rows, self.away = list(rows), False
+        self.repeated: list[tuple[str, int, str | None]] = []
+        self.more: str | None = None
         self.destinations = self
 
-    async def list_answers(self, wanted: Any, answer: Any) -> tuple[list[Any], Any]:
+    async def list_answers(self, _wanted: Any, answer: Any) -> tuple[list[Any], str | None]:
         if self.away:
             raise Unavailable("away")
-        rows = self.rows if isinstance(wanted, ListRequest) else self.repeated
+        return self._answers(self.rows, answer), self.more
+
+    async def list_schedules(self, _scope: None, _wanted: Any, answer: Any) -> tuple[list[Any], None]:
+        return self._answers(self.repeated, answer), None
+
+    def _answers(self, rows: list[tuple[str, int, str | None]], answer: Any) -> list[Any]:
         return [
             answer(SimpleNamespace(timer=Timer("billing", "t", 0, url, 0, 0, attempts=attempts), suspended=suspended))
             for url, attempts, suspended in rows
-        ], self.more
+        ]
 
     def name_of(self, url: str) -> str:
         return parse_url(url).origin.destination
@@ -446,7 +452,7 @@ class Pending:
 
 async def test_a_place_has_recovered_once_nothing_waits_to_be_tried_there_again() -> None:
     pending, listed = Pending(("http://u:p@psp/charge?key=1", 2, None)), Listed()
-    retries = Retries(pending, pending, listed)  # type: ignore[arg-type]
+    retries = Retries(pending, listed)  # type: ignore[arg-type]
     failing = {PLACE: Failures(5, 0, "HTTP_500", NOW - 5 * MINUTE)}
 
     async def attention() -> dict[str, Failures]:

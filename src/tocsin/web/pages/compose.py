@@ -106,7 +106,7 @@ def compose(
         schedules=PausedSchedules(schedules),
         alarms=Alarms(Monitors(service)),
         failures=OpenFailures(service, clock),
-        retries=Retries(service, schedules, clock),
+        retries=Retries(service, clock),
     )
     upcoming = Upcoming(service, clock)
     outages = Outages(service, nodes, database, agent_database)

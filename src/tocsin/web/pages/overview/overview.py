@@ -30,7 +30,7 @@ from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.site import Part, Site, route
 
 _HOUR_US, _MINUTE_US = 3_600_000_000, 60_000_000
-#: Something fails at a place if it failed there within this time.
+#: Something fails at a place if it failed there within this time, which the verdict states.
 _FAILS_US = 180_000_000
 #: Minutes of the table that repeats the chart as text.
 _MINUTES_SHOWN = 15

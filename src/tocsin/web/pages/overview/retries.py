@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from tocsin.model.errors import TocsinError
 from tocsin.model.failure import destination_of
-from tocsin.model.timer import Status, Timer
+from tocsin.model.timer import Status
 from tocsin.ports.clock import Clock
 from tocsin.statistics.slots import Failures
 from tocsin.tasks import Refreshed
-from tocsin.timers.schedules import ScheduleListRequest, Schedules
-from tocsin.timers.service import ListRequest, TimerService
+from tocsin.timers.listing import IdListRequest
+from tocsin.timers.service import ListRequest, TimerService, TimerView
 from tocsin.web.pages.overview.looks import LOOK_READS_MAX
 from tocsin.web.pages.overview.places import Places, has_own_name
 
@@ -26,10 +26,9 @@ class Retries(Refreshed):
     """The places at which something waits to be tried again, as of a few seconds ago. While the store does not respond,
     nothing is known of them."""
 
-    def __init__(self, service: TimerService, schedules: Schedules, clock: Clock) -> None:
+    def __init__(self, service: TimerService, clock: Clock) -> None:
         super().__init__(_READ_INTERVAL_S)
         self._service = service
-        self._schedules = schedules
         self._clock = clock
         self._places: frozenset[str] = frozenset()
         #: When all of them were read; 0: they are not known.
@@ -42,21 +41,20 @@ class Retries(Refreshed):
     async def _read(self) -> None:
         now_us, places = self._clock.now_us(), Places(self._service)
 
-        def place_of(timer: Timer, suspended: str | None) -> str | None:
-            return places.of(timer.namespace, destination_of(timer.url)) if timer.attempts or suspended else None
+        def place_of(view: TimerView) -> str | None:
+            timer = view.timer
+            waits = timer.attempts or (
+                view.suspended and (timer.schedule is None or timer.schedule.state.paused is None)
+            )
+            return places.of(timer.namespace, destination_of(timer.url)) if waits else None
 
         pending = ListRequest(None, frozenset({Status.PENDING}), limit=_READ_MAX, reads_max=1)
-        repeated = ScheduleListRequest(None, limit=_READ_MAX, reads_max=LOOK_READS_MAX)
-        self.read_at_us = 0
+        repeated = IdListRequest(limit=_READ_MAX, reads_max=LOOK_READS_MAX, of_several=True)
         try:
-            timers, more_timers = await self._service.list_answers(
-                pending, lambda view: place_of(view.timer, view.suspended)
-            )
-            schedules, more_schedules = await self._schedules.list_answers(
-                repeated, lambda view: place_of(view.timer, view.suspended)
-            )
+            timers, more_timers = await self._service.list_answers(pending, place_of)
+            schedules, more_schedules = await self._service.list_schedules(None, repeated, place_of)
         except TocsinError:
+            self.read_at_us = 0
             return
-        if more_timers is None and more_schedules is None:
-            self._places = frozenset(place for place in [*timers, *schedules] if place is not None)
-            self.read_at_us = now_us
+        self._places = frozenset(place for place in [*timers, *schedules] if place is not None)
+        self.read_at_us = now_us if more_timers is None and more_schedules is None else 0
