@@ -177,10 +177,12 @@ async function refreshPart(one) {
   // What is being typed into is left alone, also if the typing began during the request.
   const inUse = () => one.contains(document.activeElement) && one.querySelector("details.menu[open]");
   if (inUse()) return;
+  // What the server doesn't answer soon is not the present either.
+  if (polled()) lost();
   const next = (await load(location.pathname + location.search)).getElementById(one.id);
+  if (polled()) found();
   if (inUse()) return;
   shown = now;
-  if (polled()) found();
   if (!next || next.dataset.v && next.dataset.v === one.dataset.v) return;
   const [before, hadEnded] = [one.innerHTML, one.querySelector(ENDED)];
   morph(one, next);
