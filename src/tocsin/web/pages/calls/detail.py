@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -136,7 +136,8 @@ def timeline(
         entries.append(TimelineEntry(now_us, "Waiting for a free slot", "firing", ahead=True))
     if call.finished_at is not None:
         entries.append(_end(call, call.finished_at))
-    return entries
+    # Colour is for what goes on, and for what went wrong.
+    return [replace(each, tone="done") if finished(call) and each.tone == "firing" else each for each in entries]
 
 
 def _end(call: CallRecord, at_us: int) -> TimelineEntry:
