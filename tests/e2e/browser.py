@@ -34,7 +34,10 @@ FIRED = re.compile(r"^(Everything fires on time|Timers fire on time again|.* beg
 #: What axe checks in which look; none stands for all. A dark page differs from a light one in its colours, and a wide one in
 #: nothing that axe checks.
 AXE_RULES = {"light": (), "dark": ("color-contrast",), "phone": ()}
-SIZES = {"light": (1360, 860), "dark": (1360, 860), "phone": (360, 780), "wide": (2560, 1300)}
+SIZES = {
+    "light": (1360, 860), "dark": (1360, 860), "phone": (360, 780), "wide": (2560, 1300), "1280": (1280, 900),
+    "390": (390, 844),
+}  # fmt: skip
 
 
 def chromium_path() -> str:

@@ -50,3 +50,25 @@ async def test_failures_are_found_from_now_and_replayed_until_none_is_left(shown
         await expect(page.locator("#sentence")).not_to_contain_text("failing")
         await shown.go(f"/failures?namespace={api.namespace}")
         await expect(page.get_by_text("HTTP 500")).to_have_count(0)
+
+
+async def test_a_failing_destination_of_any_namespace_is_two_clicks_away_from_now(shown: Window, api: Api) -> None:
+    page = shown.page
+    refusing, well = Inbox(default=(500, b'{"error": "acquirer pool exhausted"}')), Inbox()
+    async with Receiver(refusing) as psp, Receiver(well) as wms:
+        once = {"maxAttempts": 1}
+        for namespace, url in (("billing", psp.url), ("fulfilment", wms.url)):
+            assert (await api("namespaces/create", name=namespace))[0] == 200
+            await api.create("t", url, namespace=namespace, retryPolicy=once)
+        await api.settled("t", "failed", namespace="billing")
+        await shown.go("/")
+        await expect(page.locator("#sentence")).to_contain_text("ne destination")
+        row = page.locator(".incident", has_text="HTTP 500")
+        await expect(row).to_contain_text(f"billing, {psp.url.removeprefix('http://').removesuffix('/hook')}.")
+        # The first one shows what it was sent and what it answered; the second one the first request that failed.
+        await row.get_by_role("link", name="Show").click()
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("HTTP 500 · ")
+        await expect(page.get_by_text("acquirer pool exhausted")).to_be_visible()
+        await page.locator("#main tbody").get_by_role("link", name="t", exact=True).click()
+        await expect(page.locator(".lead .state")).to_have_text("failed")
+        await expect(page.locator("#timer")).to_contain_text(psp.url)

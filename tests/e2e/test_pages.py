@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
 from tests.e2e.browser import FIRED, Window, window
 from tests.e2e.conftest import serving
@@ -307,12 +307,14 @@ async def test_lost_connection_is_shown_and_recovers(shown: Window, server: Serv
     await server.kill()
     await expect(link).to_have_text(re.compile(r"^As of \d\d:\d\d:\d\d$"))
     await expect(page.locator("#main")).to_have_attribute("data-lost", "")
+    await expect(page.locator("#outage")).to_contain_text(f"No answer from 127.0.0.1:{port} since ")
     await shown.picture("disconnected")
     again = ServerProcess(server.data_dir, "--port", str(port))
     await again.start()
     try:
         await expect(link).to_have_text("Live")
         await expect(page.locator("#main")).not_to_have_attribute("data-lost", "")
+        await expect(page.locator("#outage")).to_be_empty()
         await expect(page.locator("tr[data-id='t'] .state")).to_have_text("pending")
         # The earlier start was killed, but is no gap: it was this node.
         for path in ("/", "/nodes"):
@@ -320,6 +322,45 @@ async def test_lost_connection_is_shown_and_recovers(shown: Window, server: Serv
             await expect(page.locator("main")).not_to_contain_text(re.compile("has stopped|does not respond|dead"))
     finally:
         await again.stop()
+        shown.complaints.clear()
+
+
+async def test_outage_that_ended_unseen_is_not_shown_any_more(shown: Window, api: Api) -> None:
+    """While the page was in the background, for example: its next stream reports no outage."""
+    page, ended = shown.page, asyncio.Event()
+    await api.create("t", URL, delay="1h")
+    first = [
+        "retry: 10\n\nevent: outage\ndata: \"<div class='notice failed'>It does not answer.</div>\"\n\ndata: {}\n\n"
+    ]
+
+    async def stream(route: Route) -> None:
+        if first:
+            await route.fulfill(content_type="text/event-stream", body=first.pop())
+        else:
+            await ended.wait()
+            await route.continue_()
+
+    await page.route("**/ui/live?*", stream)
+    # Until the next stream begins, the page would state after some seconds that the server does not answer.
+    async with shown.stopped_clock():
+        await shown.go("/timers/default/t")
+        await expect(page.locator("#outage")).to_have_text("It does not answer.")
+        ended.set()
+        await expect(page.locator("#outage")).to_be_empty()
+
+
+async def test_timer_that_comes_due_without_a_server_does_not_seem_to_have_fired(
+    browser: Browser, tmp_path: Path
+) -> None:
+    async with serving(tmp_path) as server, window(browser, server.url) as shown:
+        await Api(server).create("t", URL, delay="1h")
+        await shown.page.clock.install()
+        await shown.go("/timers/default/t")
+        await expect(shown.page.locator(".lead .big")).to_have_text(re.compile("^Fires in "))
+        await server.kill()
+        await shown.page.clock.fast_forward("01:00:05")
+        await expect(shown.page.locator(".lead .big")).to_have_text(re.compile("^Due .* ago$"))
+        await expect(shown.page.locator(".line li").last).to_have_text(re.compile("^\\s*Due"))
         shown.complaints.clear()
 
 
@@ -339,7 +380,7 @@ async def test_now_is_true_while_it_is_open_and_shows_since_when_nothing_is_know
         calls.default = (503, b"busy")
         await api.create("after", url, retryPolicy={"maxAttempts": 1})
         await api.settled("after", "failed")
-        await expect(sentence).to_contain_text("One destination keeps failing.")
+        await expect(sentence).to_contain_text("One destination failed in the last 3 minutes.")
         # On a busy machine the database may be slow, which is an incident, too.
         row = body.locator(".incident", has_text="HTTP 503")
         await expect(row).to_be_visible()
@@ -351,6 +392,8 @@ async def test_now_is_true_while_it_is_open_and_shows_since_when_nothing_is_know
         await expect(sentence).not_to_have_attribute("data-as-of", re.compile("."))
         await server.kill()
         await expect(sentence).to_have_attribute("data-as-of", re.compile(r"As of \d\d:\d\d:\d\d\."))
+        await expect(sentence).to_have_text(re.compile(rf"^No answer from 127.0.0.1:{server.port} since [\d:]{{8}}\.$"))
+        await expect(shown.page.locator("#sentence-text")).to_have_text(re.compile("the verdict was: “.+”$"))
         await shown.picture("now-disconnected")
         shown.complaints.clear()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.async_api import Browser, expect
@@ -101,8 +103,18 @@ async def test_schedule_is_created_watched_paused_and_backfilled(
     await expect(page.locator(".lead .state")).to_have_text("ended")
 
 
+def weekdays_at_nine(after: datetime, count: int) -> list[str]:
+    """The next weekdays at nine in Berlin, by the standard library's calendar and time zones."""
+    berlin = ZoneInfo("Europe/Berlin")
+    today = after.astimezone(berlin).date()
+    nines = (datetime.combine(today + timedelta(day), time(9), berlin) for day in range(2 * count))
+    coming = [nine for nine in nines if nine.weekday() < 5 and nine > after]
+    return [format_instant(round(nine.timestamp()) * US_PER_SECOND) for nine in coming[:count]]
+
+
 async def test_sentence_becomes_a_schedule_with_its_seven_instants(shown: Window, api: Api) -> None:
     page = shown.page
+    opened_at = datetime.now(UTC)
     await shown.go("/schedules/new")
     sentence, seven = page.locator("input[name='sentence']"), page.locator(".seven li:not(.clock-change)")
     # It begins in the reader's zone, without an error.
@@ -131,6 +143,8 @@ async def test_sentence_becomes_a_schedule_with_its_seven_instants(shown: Window
         "each => each.map(one => Number(one.dataset.relative))"
     )
     assert [format_instant(1_000 * at) for at in shown_at] == answer["instants"]
+    # At nine they are others than a moment before.
+    assert answer["instants"] in [weekdays_at_nine(at, 7) for at in (opened_at, datetime.now(UTC))]
     await expect(seven.first).to_contain_text("09:00")
     await page.locator("input[name='url']").fill(f"{URL}/daily?key=1")
     await expect(page.locator("#outcome")).to_contain_text(

@@ -70,6 +70,32 @@ class PostgresServer(ServerProgram):
         """From its next start on, the server asks every session for a password; no role has one."""
         (self._data / "pg_hba.conf").write_text("host all all all scram-sha-256\n")
 
+    def pause(self) -> None:
+        """SIGSTOP to the server's main process and then to its backends, which would otherwise answer their sessions. Waits
+        until all of them are stopped."""
+        super().pause()
+        assert self.process is not None
+        for child in (children := _children(self.process.pid)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGSTOP)
+        for child in children:
+            _wait_for_state(child, "TZ")
+
+    def resume(self) -> None:
+        """SIGCONT to all of them."""
+        assert self.process is not None
+        for child in _children(self.process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGCONT)
+        super().resume()
+
+    def remove(self) -> None:
+        """Ends it and removes its data."""
+        if self.process is not None and self.process.poll() is None:
+            # What is stopped would not end.
+            self.resume()
+        super().remove()
+
     def kill(self) -> None:
         """Sends SIGKILL to the server's main process and its backends, and waits: a crash of the server."""
         assert self.process is not None
@@ -80,7 +106,7 @@ class PostgresServer(ServerProgram):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         for child in children:
-            _wait_until_gone(child)
+            _wait_for_state(child, "Z")
 
 
 def _programs() -> Path:
@@ -103,18 +129,18 @@ def _children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def _wait_until_gone(pid: int, timeout_s: float = PATIENCE_S) -> None:
-    """Somebody else's child can't be waited for; a zombie counts as gone."""
+def _wait_for_state(pid: int, states: str, timeout_s: float = PATIENCE_S) -> None:
+    """Waits until the process is in one of these states of the kernel, or gone. Somebody else's child can't be waited for."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except (FileNotFoundError, ProcessLookupError):
             return
-        if state == "Z":
+        if state in states:
             return
         time.sleep(0.002)
-    raise TimeoutError(f"process {pid} does not end")
+    raise TimeoutError(f"process {pid} does not get into one of the states {states}")
 
 
 def _run(command: list[str]) -> None:

@@ -12,7 +12,9 @@ from tests.support.cases import each
 from tocsin.http_client.target import parse_url
 from tocsin.model.errors import Unavailable
 from tocsin.model.failure import joined_failure
+from tocsin.model.flow import Flow, FlowLimits, FlowRules
 from tocsin.model.namespace import HistoryMode
+from tocsin.model.timer import Timer
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import (
     OTHER_DESTINATIONS,
@@ -25,11 +27,21 @@ from tocsin.statistics.slots import (
 )
 from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.overview import band
-from tocsin.web.pages.overview.content import Verdict, calm, outage_sentence, verdict
+from tocsin.web.pages.overview.alarms import Alarm
+from tocsin.web.pages.overview.content import Verdict, calm, latest_of, outage_sentence, verdict
 from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Pause, Present
 from tocsin.web.pages.overview.open_failures import OpenFailures, needing_attention
-from tocsin.web.pages.overview.paused import Paused, PausedDestination, PausedNamespace, PausedSchedule, PausedSchedules
+from tocsin.web.pages.overview.paused import (
+    Paused,
+    PausedDestination,
+    PausedFlow,
+    PausedNamespace,
+    PausedSchedule,
+    PausedSchedules,
+)
+from tocsin.web.pages.overview.retries import Retries
+from tocsin.web.pages.presentation import at_most
 
 SECOND, MINUTE = 1_000_000, 60_000_000
 DATABASE = "PostgreSQL at db:5432"
@@ -76,10 +88,10 @@ def test_verdict_of_a_quiet_and_of_a_busy_service() -> None:
 @each(
     "values, title, tone",
     [
-        ({"failing": 1}, "Timers fire on time. One destination keeps failing.", "busy"),
+        ({"failing": 1}, "Timers fire on time. One destination failed in the last 3 minutes.", "busy"),
         (
             {"failing": 2, "paused": [PausedNamespace("billing", BoundedCount(1))]},
-            "Timers fire on time. 2 destinations keep failing, and the namespace billing is paused.",
+            "Timers fire on time. 2 destinations failed in the last 3 minutes, and the namespace billing is paused.",
             "busy",
         ),
         (
@@ -138,17 +150,43 @@ def test_a_pause_names_the_database_and_what_it_means() -> None:
 def test_an_outage_that_is_over_is_reported_with_its_numbers() -> None:
     outage = Outage("a", "lease", 0, 67 * SECOND, "", 214, 50 * SECOND, 17)
     assert outage_sentence(outage, DATABASE) == (
-        "PostgreSQL at db:5432 did not answer, or too slowly, for 1 min: 214 attempts began late, by at most 50 s, none "
+        "PostgreSQL at db:5432 did not answer, or too slowly, for 1 min 7 s: 214 attempts began late, by at most 50 s, none "
         "early, none lost; 17 creates were refused."
     )
     outage.late, outage.counting, outage.creates_refused = 0, True, 0
+    assert outage_sentence(outage, DATABASE).endswith(": no attempt began late so far, none early, none lost.")
+    outage.counting = False
     assert outage_sentence(outage, DATABASE).endswith(": no attempt began late, none early, none lost.")
+
+
+def test_an_outage_of_several_nodes_is_told_once_with_their_sums() -> None:
+    one = Outage("a", "lease", 10 * SECOND, 67 * SECOND, "", 200, 50 * SECOND, 17)
+    two = Outage("b", "lease", 8 * SECOND, 69 * SECOND, "", 14, 59_400_000, 0, counting=True)
+    before = Outage("a", "lease", SECOND, 2 * SECOND, "", 1, 2 * SECOND)
+    found = latest_of([Outage("c", "lease", 70 * SECOND), one, two, before])
+    assert found is not None
+    assert (found.from_us, found.to_us, found.late, found.creates_refused) == (8 * SECOND, 69 * SECOND, 214, 17)
+    assert "for 1 min 1 s: 214 attempts began late, by at most 1 min so far" in outage_sentence(found, DATABASE)
+    assert one.late == 200
+    assert latest_of([Outage("c", "lease", 70 * SECOND)]) is None
+
+
+@each(
+    "duration_us, words",
+    [
+        (400, "1 ms"), (999_500, "1000 ms"), (SECOND, "1 s"), (59_400_000, "1 min"), (94_300_000, "1 min 35 s"),
+        (12 * MINUTE + SECOND, "13 min"), (119 * MINUTE + SECOND, "2 h"), (26 * 60 * MINUTE + 1, "1 d 3 h"),
+    ],
+)  # fmt: skip
+def test_a_bound_is_rounded_up(duration_us: int, words: str) -> None:
+    assert at_most(duration_us) == words
 
 
 def rows(**values: Any) -> list[tuple[str, str, str, str, str]]:
     usual: dict[str, Any] = {
-        "pauses": [], "outages": [], "paused": [], "schedules": [], "slots": [], "failing": {}, "calls_failing": {},
-        "destinations": [], "left": lambda _: None, "wanted": lambda _: True, "may_admin": True, "may_write": lambda _: True,
+        "pauses": [], "outages": [], "paused": [], "schedules": [], "alarms": [], "slots": [], "failing": {},
+        "calls_failing": {}, "destinations": [], "flows": [], "left": lambda _: None, "wanted": lambda _: True,
+        "may_admin": True, "may_write": lambda _: True,
     }  # fmt: skip
     link = band.query_of("")
     found = incidents(**{**usual, **values}, database=DATABASE, docs="/docs/", now_us=NOW, link=link)
@@ -179,6 +217,11 @@ def test_each_row_leads_to_what_it_counts() -> None:
 
 
 PLACE = failing_place("billing", "http://psp:80", "/charge")
+
+
+def never(_place: str, _failures: Failures) -> bool:
+    """No place has recovered."""
+    return False
 
 
 class Listed:
@@ -222,13 +265,13 @@ async def test_failures_that_were_dealt_with_need_no_attention() -> None:
     listed.urls = []
     await left._read()
     # What is retried still needs attention.
-    assert needing_attention(failing, left.left(slots)) == {PLACE: Failures(2, 0, "HTTP_500", NOW - 5 * MINUTE)}
+    assert needing_attention(failing, left.left(slots), never) == {PLACE: Failures(2, 0, "HTTP_500", NOW - 5 * MINUTE)}
     ended = {PLACE: Failures(3, 3, "HTTP_500", NOW - 5 * MINUTE)}
-    assert needing_attention(ended, left.left(slots)) == {}
+    assert needing_attention(ended, left.left(slots), never) == {}
     # Where failures are not listed, none is ever dealt with.
     listed.history = HistoryMode.NONE
     await left._read()
-    assert needing_attention(ended, left.left(slots)) == ended
+    assert needing_attention(ended, left.left(slots), never) == ended
 
 
 async def test_failures_later_than_the_list_were_not_dealt_with() -> None:
@@ -238,17 +281,17 @@ async def test_failures_later_than_the_list_were_not_dealt_with() -> None:
     begins_us = NOW - NOW % MINUTE
     slots = [Slot(begins_us, failing=failing)]
     await left._read()
-    assert needing_attention(failing, left.left(slots)) == failing
+    assert needing_attention(failing, left.left(slots), never) == failing
     # It is listed once it is committed.
     listed.now = begins_us + MINUTE + SECOND
     await left._read()
-    assert needing_attention(failing, left.left(slots)) == failing
+    assert needing_attention(failing, left.left(slots), never) == failing
     listed.now = begins_us + MINUTE + 20 * SECOND
     await left._read()
-    assert needing_attention(failing, left.left(slots)) == {}
+    assert needing_attention(failing, left.left(slots), never) == {}
     listed.error = True
     await left._read()
-    assert needing_attention(failing, left.left(slots)) == failing
+    assert needing_attention(failing, left.left(slots), never) == failing
 
 
 async def test_only_failures_of_a_place_with_a_name_of_its_own_are_dealt_with() -> None:
@@ -269,12 +312,18 @@ async def test_only_failures_of_a_place_with_a_name_of_its_own_are_dealt_with() 
 
 
 def test_only_what_is_known_is_stated_where_nothing_needs_attention() -> None:
-    known: dict[str, Any] = {"failed": False, "left": 0, "schedules": True, "paused": True, "whole": True}
+    known: dict[str, Any] = {
+        "failed": False, "retried": False, "left": 0, "schedules": True, "monitors": True, "paused": True, "outages": True,
+        "whole": True,
+    }  # fmt: skip
     assert calm(**known) == (
-        "Nothing needs attention: nothing failed in the last hour, no schedule has paused itself, no namespace or "
-        "destination is paused, and no outage was seen."
+        "Nothing needs attention: nothing failed in the last hour, no schedule has paused itself, no monitor is late or has "
+        "failed, no namespace, destination or flow is paused, and no outage was seen."
     )
-    unread = {**known, "schedules": False, "paused": False, "whole": False}
+    assert "outage" not in calm(**{**known, "outages": False})
+    unread = {**known, "schedules": False, "monitors": False, "paused": False, "whole": False}
+    retried = calm(**{**unread, "retried": True})
+    assert retried == "Nothing needs attention: nothing exhausted its attempts in the last hour."
     assert calm(**unread) == "Nothing needs attention: nothing failed in the last hour."
     assert calm(**{**unread, "failed": True}) == "Nothing needs attention: no failure of the last hour is left."
     # Of failures that have no row, such as expired timers, nothing is denied.
@@ -291,14 +340,32 @@ def test_paused_destinations_have_rows_of_their_own() -> None:
     assert rows(destinations=paused, may_admin=False)[0][3] == "Show"
 
 
+def test_paused_flows_have_rows_of_their_own() -> None:
+    paused = [PausedFlow("billing", "vendor", None), PausedFlow("billing", "customer:", NOW + MINUTE)]
+    assert judged(flows=paused[:1]).title == "Nothing is overdue. The flow vendor is paused."
+    assert judged(flows=paused).title == "Nothing is overdue. 2 flows are paused."
+    assert rows(flows=paused) == [
+        ("paused", "The flow vendor is paused", "", "Resume", "/flows?namespace=billing"),
+        ("paused", "The flow customer: is paused", "", "Resume", "/flows?namespace=billing"),
+    ]
+    assert rows(flows=paused, may_admin=False)[0][3] == "Show"
+
+
 async def test_whether_something_is_paused_is_unknown_until_the_store_was_read() -> None:
     class Service:
         def __init__(self) -> None:
-            self.namespaces = self.destinations = self
+            self.namespaces = self.destinations = self.flow_rules = self
             self.away = True
 
         async def all(self) -> list[Any]:
-            return []
+            return [SimpleNamespace(name="billing", paused=False)]
+
+        def known(self, _namespace: str) -> FlowRules:
+            limits = FlowLimits(parallelism=1)
+            return FlowRules(
+                Flow("billing", match, 0, 0, total=limits, paused=paused, paused_until=until)
+                for match, paused, until in (("open", False, None), ("shut", True, None), ("over", True, NOW))
+            )
 
         # Of this node alone, as others may be silent.
         async def paused(self) -> list[Any]:
@@ -313,6 +380,7 @@ async def test_whether_something_is_paused_is_unknown_until_the_store_was_read()
     service.away = False
     await paused._read()
     assert (paused.known, paused.destinations) == (True, [PausedDestination("https://carrier.example:443", 3)])
+    assert paused.flows == [PausedFlow("billing", "shut", None)]
 
 
 def test_pauses_come_first_and_outages_that_are_over_last() -> None:
@@ -339,6 +407,84 @@ def test_schedules_that_paused_themselves_have_rows_of_their_own() -> None:
     found = rows(schedules=many)
     assert found[0][1] == "s-6 has paused itself"
     assert found[-1][2:] == ("2", "Show", "/schedules?view=paused")
+
+
+def test_monitors_that_are_late_or_failed_have_rows_of_their_own() -> None:
+    late = Alarm("billing", "backup", late=True, since=NOW - 60 * SECOND)
+    failed = Alarm("billing", "close of day", late=False, since=NOW - 30 * SECOND)
+    assert judged(alarms=[late]).title == "Nothing is overdue. The monitor backup is late."
+    assert judged(alarms=[failed]).title == "Nothing is overdue. The monitor close of day has failed."
+    assert judged(fired(), alarms=[late, failed]).title == "Timers fire on time. 2 monitors are late or have failed."
+    assert rows(alarms=[late, failed]) == [
+        ("failed", "The monitor close of day has failed", "", "Show", "/monitors/billing/close%20of%20day"),
+        ("late", "The monitor backup is late", "", "Show", "/monitors/billing/backup"),
+    ]
+    many = rows(alarms=[late._replace(monitor_id=f"m-{number}") for number in range(7)])
+    assert len(many) == 6 and many[-1][2:] == ("2", "Show", "/monitors")
+
+
+class Pending:
+    """A service with pending timers and schedules."""
+
+    def __init__(self, *rows: tuple[str, int, str | None]) -> None:
+        self.rows, self.away = list(rows), False
+        self.repeated: list[tuple[str, int, str | None]] = []
+        self.more: str | None = None
+        self.destinations = self
+
+    async def list_answers(self, _wanted: Any, answer: Any) -> tuple[list[Any], str | None]:
+        if self.away:
+            raise Unavailable("away")
+        return self._answers(self.rows, answer), self.more
+
+    async def list_schedules(self, _scope: None, _wanted: Any, answer: Any) -> tuple[list[Any], None]:
+        return self._answers(self.repeated, answer), None
+
+    def _answers(self, rows: list[tuple[str, int, str | None]], answer: Any) -> list[Any]:
+        return [
+            answer(SimpleNamespace(timer=Timer("billing", "t", 0, url, 0, 0, attempts=attempts), suspended=suspended))
+            for url, attempts, suspended in rows
+        ]
+
+    def name_of(self, url: str) -> str:
+        return parse_url(url).origin.destination
+
+
+async def test_a_place_has_recovered_once_nothing_waits_to_be_tried_there_again() -> None:
+    pending, listed = Pending(("http://u:p@psp/charge?key=1", 2, None)), Listed()
+    retries = Retries(pending, listed)  # type: ignore[arg-type]
+    failing = {PLACE: Failures(5, 0, "HTTP_500", NOW - 5 * MINUTE)}
+
+    async def attention() -> dict[str, Failures]:
+        await retries._read()
+        return needing_attention(failing, lambda _: None, retries.recovered)
+
+    # Before the store was read, it is not known.
+    assert needing_attention(failing, lambda _: None, retries.recovered) == failing
+    assert await attention() == failing
+    # Others, and what waits for its first attempt, don't matter.
+    pending.rows = [("http://psp/charge", 0, None), ("http://psp/refund", 2, None)]
+    assert await attention() == {}
+    # An occurrence of a schedule, or a timer that the settings keep from being sent, does.
+    pending.repeated = [("http://psp/charge", 1, None)]
+    assert await attention() == failing
+    pending.repeated, pending.rows = [], [("http://psp/charge", 0, "egress")]
+    assert await attention() == failing
+    pending.rows = []
+    assert await attention() == {}
+    # What is left of many is not known, nor what failed just now, nor anything while the store is away.
+    pending.more = "more"
+    assert await attention() == failing
+    pending.more = None
+    failing[PLACE] = Failures(5, 0, "HTTP_500", NOW - 30 * SECOND)
+    assert await attention() == failing
+    listed.now = NOW + MINUTE
+    assert await attention() == {}
+    pending.away = True
+    assert await attention() == failing
+    # Timers that failed are none that recover.
+    pending.away, failing[PLACE] = False, Failures(5, 1, "HTTP_500", NOW - 5 * MINUTE)
+    assert await attention() == failing
 
 
 def test_bars_stack_outcomes_without_overlap_and_lead_to_their_minute() -> None:

@@ -12,7 +12,7 @@ def test_only_what_a_database_reports_is_shown() -> None:
         ("Version", "18.0"),
         ("Size", "1.5 KiB"),
         ("Write-ahead log", "0 B"),
-        ("Pending timers", "about 1,000,000"),
+        ("Rows of timers", "about 1,000,000"),
         ("Connections", "0 of 8 in use by this node"),
     ]
 

@@ -2,7 +2,7 @@
 // that in place. Nothing moves: the focus, open menus, the selection and rows that have left the tab stay, until a button that counts
 // them and the new rows loads the list again. A list whose rows have all left does so itself when nobody is at work in it.
 import { morph } from "./morph.js";
-import { asOf, showOutage } from "./outage.js";
+import { asOf, showOutage, showReached, showUnreached } from "./outage.js";
 import { peekIsOpen } from "./peek.js";
 import { gone, markLeft, markNext, partsInView, results, rows, showCount, start } from "./rows.js";
 import { clock, nowMs, put, serverShows } from "./times.js";
@@ -12,6 +12,7 @@ const TICK_MS = 1000;
 const FRESH_EVERY_MS = 2000;
 const LOST_AFTER_MS = 3000;
 const ENDED_SHOWN_MS = 5000;
+const NUMBERS_EVERY_TICKS = 10;
 // Rows change for so long in each frame.
 const SLICE_MS = 8;
 const nextFrame = () => new Promise(requestAnimationFrame);
@@ -22,6 +23,9 @@ const ENDED = ".lead .state:is([data-tone='done'], [data-tone='failed'])";
 let source = null;
 let lostTimer = 0;
 let confirmedMs = nowMs();
+let readMs = nowMs();
+// Whether the server can't read what this page shows.
+let unread = false;
 // Counts the events that have news for this page; `shown` is the last one that it shows.
 let news = 0;
 let shown = 0;
@@ -30,11 +34,14 @@ let version = "";
 let freshAt = 0;
 let freshFor = 0;
 let freshWords = "";
+let tabsFor = 0;
 let leftAt = 0;
 let ticks = 0;
 
 // The part of a page that the server draws again. A page with a list has none, and many elements to search.
 const part = () => (results() ? null : document.querySelector("[data-one], [data-poll], #now"));
+// A page that asks again and again, and has no stream.
+const polled = () => part() && "poll" in part().dataset;
 
 function show(state, words) {
   const output = document.getElementById("link-state");
@@ -49,13 +56,17 @@ function show(state, words) {
 }
 
 function lost() {
-  lostTimer ||= setTimeout(() => show("lost", `As of ${clock(confirmedMs / 1000, true)}`), source?.readyState === EventSource.CLOSED ? 0 : LOST_AFTER_MS);
+  lostTimer ||= setTimeout(() => {
+    show("lost", asOf() || `As of ${clock(confirmedMs / 1000, true)}`);
+    showUnreached(confirmedMs);
+  }, source?.readyState === EventSource.CLOSED ? 0 : LOST_AFTER_MS);
 }
 
 function found() {
   confirmedMs = nowMs();
   clearTimeout(lostTimer);
   lostTimer = 0;
+  showReached();
   show(asOf() ? "lost" : "live", asOf() || "Live");
 }
 
@@ -68,10 +79,17 @@ function open() {
   close();
   if (!url || ended || document.hidden) return;
   source = new EventSource(url);
+  // What is out is sent before the first event; without that, what was out before this stream is over.
+  let stated = false;
   source.onopen = found;
-  source.onmessage = (event) => { found(); receive(JSON.parse(event.data)); };
+  source.onmessage = (event) => {
+    if (!stated) showOutage("");
+    stated = true;
+    found();
+    receive(JSON.parse(event.data));
+  };
   source.addEventListener("clock", (event) => serverShows(Number(event.data)));
-  source.addEventListener("outage", (event) => { showOutage(JSON.parse(event.data)); found(); });
+  source.addEventListener("outage", (event) => { stated = true; showOutage(JSON.parse(event.data)); found(); });
   source.addEventListener("bye", () => { close(); show("lost", "Signed out"); });
   source.onerror = () => {
     lost();
@@ -109,11 +127,45 @@ async function refresh() {
     if (results()) await refreshRows(results());
     if (results()) reloadLeft();
     if (results()) await findFresh(results());
+    readMs = nowMs();
+    if (unread) {
+      unread = false;
+      showOutage("");
+      delete document.getElementById("main").dataset.asOf;
+      found();
+    }
   } catch (error) {
     // An error response comes from a server that can be reached.
     if (!(error instanceof Response)) lost();
+    else if (error.status === 503) outOfDate(await error.text());
   } finally {
     busy = false;
+  }
+}
+
+// The server can't read what this page shows, with the words of the outage; of most a stream has told already.
+function outOfDate(html) {
+  if (!unread && document.querySelector("#outage > *")) return;
+  unread = true;
+  showOutage(html);
+  document.getElementById("main").dataset.asOf ??= `As of ${clock(readMs / 1000, true)}`;
+  found();
+}
+
+// The numbers beside other pages, and on the tabs of a list: of all its rows, while what follows is about those that it shows.
+async function refreshNumbers() {
+  for (const badge of document.querySelectorAll(".rail-nav .badge")) badge.dispatchEvent(new Event("again"));
+  const list = results();
+  if (!list || tabsFor === news) return;
+  tabsFor = news;
+  try {
+    const { pathname, search } = new URL(list.dataset.link, location);
+    const next = (await load(`/ui/tabs${pathname}${search}`)).getElementById("tabs");
+    const tabs = document.getElementById("tabs");
+    // Without numbers, they are not known at present. What somebody is about to click stays in its place.
+    if (list === results() && next?.querySelector("i") && !tabs.matches(":hover, :focus-within")) morph(tabs, next);
+  } catch {
+    // The next try is soon.
   }
 }
 
@@ -121,14 +173,16 @@ async function refresh() {
 
 async function refreshPart(one) {
   const now = news;
-  if (now === shown && !one.querySelector(`.lead ${UNSETTLED}`) && !("poll" in one.dataset && ticks % 2)) return;
+  if (now === shown && !one.querySelector(`.lead ${UNSETTLED}`) && !(polled() && ticks % 2)) return;
   // What is being typed into is left alone, also if the typing began during the request.
   const inUse = () => one.contains(document.activeElement) && one.querySelector("details.menu[open]");
   if (inUse()) return;
+  // What the server doesn't answer soon is not the present either.
+  if (polled()) lost();
   const next = (await load(location.pathname + location.search)).getElementById(one.id);
+  if (polled()) found();
   if (inUse()) return;
   shown = now;
-  if ("poll" in one.dataset && !lostTimer) found();
   if (!next || next.dataset.v && next.dataset.v === one.dataset.v) return;
   const [before, hadEnded] = [one.innerHTML, one.querySelector(ENDED)];
   morph(one, next);
@@ -233,11 +287,18 @@ function showNews() {
 }
 
 export function startLive() {
-  if (document.querySelector("[data-poll]")) found();
+  if (polled()) found();
+  const state = document.getElementById("link-state");
+  if (state?.hidden && !document.querySelector("[data-finished], [data-refused], main [data-form]")) {
+    // What is not read again was true when the page came.
+    state.hidden = false;
+    show("none", `As of ${clock(nowMs() / 1000, true)}`);
+  }
   open();
   setInterval(() => {
     ticks += 1;
     refresh();
+    if (ticks % NUMBERS_EVERY_TICKS === 0 && !document.hidden) refreshNumbers();
   }, TICK_MS);
   document.addEventListener("tocsin:view", refresh);
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));

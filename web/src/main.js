@@ -80,6 +80,8 @@ document.addEventListener("change", ({ target }) => {
 });
 document.addEventListener("tocsin:toast", (event) => showToast(event.detail.text, event.detail.tone));
 document.addEventListener("htmx:sendError", ({ detail }) => {
+  // Nobody has asked for a number beside another page.
+  if (detail.elt.matches(".badge")) return;
   const means = detail.elt.closest("dialog") ? "It may have done what was asked for: look at the list before you ask again." : "The page shows earlier data.";
   showToast(`The server does not respond. ${means}`, "failed");
 });

@@ -1,5 +1,5 @@
 // What is out: the server reports it to open pages, which keep what they show, paler and with the time from which it is.
-import { clock, showTimes } from "./times.js";
+import { clock, put, showTimes } from "./times.js";
 import { ask } from "./toast.js";
 
 const AGAIN_MS = 5000;
@@ -15,6 +15,29 @@ export function showOutage(html) {
   if (asOf) main().dataset.asOf = `As of ${clock(asOf / 1000, true)}`;
   else delete main().dataset.asOf;
   if (!html) readAgain();
+}
+
+// Shows that the server has not answered since an instant (ms): on Now as the verdict, elsewhere above the page.
+export function showUnreached(sinceMs) {
+  const title = `No answer from ${location.host} since ${clock(sinceMs / 1000, true)}.`;
+  const sentence = document.getElementById("sentence");
+  if (sentence) {
+    if ("unreached" in sentence.dataset) return;
+    const text = document.getElementById("sentence-text");
+    put(text, `Whether timers fire is not known here. All below is from then, when the verdict was: “${sentence.textContent}”`);
+    put(sentence, title);
+    Object.assign(sentence.dataset, { unreached: "", tone: "alarm" });
+    return;
+  }
+  const notice = document.getElementById("unreached").content.cloneNode(true);
+  notice.querySelector("b").textContent = title;
+  document.getElementById("outage").replaceChildren(notice);
+}
+
+// The server answers again. On Now the next event has the verdict.
+export function showReached() {
+  delete document.getElementById("sentence")?.dataset.unreached;
+  document.querySelector("#outage [data-unreached]")?.remove();
 }
 
 // What stands in place of “Live” while the page may be out of date; empty while it is not.

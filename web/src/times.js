@@ -106,6 +106,7 @@ export function count(within) {
     if (Number(element.dataset.due) <= now && state && (state.dataset.tone === "pending" || state.dataset.tone === "retrying")) {
       state.dataset.tone = "due";
       state.lastElementChild.textContent = "due";
+      for (const words of element.querySelectorAll("[data-once-due]")) put(words, words.dataset.onceDue);
     }
   }
 }

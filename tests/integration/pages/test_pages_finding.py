@@ -103,6 +103,8 @@ async def test_tabs_have_their_counts_unless_the_list_is_narrowed(node: Node) ->
         "waiting": "0",
     }
     assert (await tabs("/timers?namespace=shop"))["pending"] == "1"
+    # Those that an open page asks for again.
+    assert await tabs("/ui/tabs/timers?namespace=shop") == await tabs("/timers?namespace=shop")
     assert await tabs("/timers?q=t") == {}
     assert await tabs("/schedules") == {"all": "5", "active": "3", "paused": "2", "failing": "0"}
 
@@ -132,6 +134,7 @@ async def test_only_rows_that_the_principal_may_read_are_counted_as_new(start: S
     assert await admin.fresh("/timers", whole="yes") == "2 new"
     assert await limited.fresh("/timers", whole="yes") == "1 new"
     assert (await limited.post("/ui/fresh/timers?namespace=shop", {"known": "[]"})).status_code == 403
+    assert (await limited.get("/ui/tabs/timers?namespace=shop")).status_code == 403
     # Likewise a namespace that the search text names, and that the field does not take before the word is whole.
     typing = {"hx-request": "true", "hx-trigger": "q"}
     assert "hx-redirect" not in (await limited.get("/timers?q=ns:shop", headers=typing)).headers

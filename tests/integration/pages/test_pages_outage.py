@@ -64,6 +64,8 @@ async def test_page_of_one_timer_names_the_database_and_is_requested_again(
     assert '<meta http-equiv="refresh" content="5">' in page
     toast = await browser.get("/timers/default/one", headers={"hx-request": "true"})
     assert json.loads(toast.headers["hx-trigger"])["tocsin:toast"]["text"] == WORDS
+    # An open page without a stream learns of it by asking.
+    assert WORDS in toast.text and "<main" not in toast.text
     shown = (await browser.get("/store")).text
     assert WORDS in shown
 
@@ -107,3 +109,5 @@ async def test_a_list_states_it_while_the_node_fires_nothing_for_another_reason(
     assert answer.status_code == 200 and 'data-id="one"' in answer.text
     assert "The node&#39;s clock differs from the store&#39;s. Nothing fires." in answer.text
     assert "as-of" not in answer.text
+    now = (await browser.get("/")).text
+    assert "It began at <time" in now and "/runbooks/TocsinNothingFires" in now

@@ -267,11 +267,12 @@ class Ui:
         message = client_message(error, context.correlation_id)
         # What was only asked for is asked for again by itself.
         again = kind.status == 503 and context.request.method in _SAFE
-        outage = await self._site.outages.of(error, of_calls=context.path.startswith("/calls")) if again else None
+        outage = await self._site.outages.of(error, of_calls=_is_of_calls(context.path)) if again else None
         if outage is not None:
             message = outage.title
         if context.fragment:
-            return HTMLResponse("", kind.status, headers=toast(message, "failed"))
+            # An open page that is not told of an outage otherwise shows the words.
+            return HTMLResponse(self._pages.outage(outage), kind.status, headers=toast(message, "failed"))
         template = "admin/login.html" if unauthenticated else "refused.html"
         response = self._pages.page(
             template,
@@ -281,6 +282,7 @@ class Ui:
             message=message,
             to="/",
             again_s=_AGAIN_S if again else 0,
+            missing=kind.status == 404,
             outage=outage,
         )
         for name, value in problem_headers(error):
@@ -302,6 +304,12 @@ class Ui:
 
 async def _never(request: Request) -> Response:
     raise AssertionError("routes are only matched")
+
+
+def _is_of_calls(path: str) -> bool:
+    """Whether the path is that of service calls, or of what a script asks for about them."""
+    parts = path.split("/")
+    return parts[1] == "calls" or (parts[1] == "ui" and "calls" in parts)
 
 
 def _to_login(request: Request) -> Response:

@@ -47,10 +47,12 @@ from tocsin.web.pages.live import Streams
 from tocsin.web.pages.monitors.editing import MonitorEditing
 from tocsin.web.pages.monitors.monitors import MonitorPages
 from tocsin.web.pages.outages import Outages
+from tocsin.web.pages.overview.alarms import Alarms
 from tocsin.web.pages.overview.nodes import Nodes
 from tocsin.web.pages.overview.open_failures import OpenFailures
-from tocsin.web.pages.overview.overview import Overview
+from tocsin.web.pages.overview.overview import Attention, Overview
 from tocsin.web.pages.overview.paused import Paused, PausedSchedules
+from tocsin.web.pages.overview.retries import Retries
 from tocsin.web.pages.overview.upcoming import Upcoming
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import Pages
@@ -99,8 +101,14 @@ def compose(
     sessions = Sessions(keys, sign_ins, limits, time.time)
     nodes = Nodes(service)
     schedules = Schedules(service)
-    paused, paused_schedules, upcoming = Paused(service, clock), PausedSchedules(schedules), Upcoming(service, clock)
-    open_failures = OpenFailures(service, clock)
+    attention = Attention(
+        paused=Paused(service, clock),
+        schedules=PausedSchedules(schedules),
+        alarms=Alarms(Monitors(service)),
+        failures=OpenFailures(service, clock),
+        retries=Retries(service, clock),
+    )
+    upcoming = Upcoming(service, clock)
     outages = Outages(service, nodes, database, agent_database)
     pages = Pages(
         assets,
@@ -137,7 +145,7 @@ def compose(
     monitor_pages = MonitorPages(site, monitors)
     inbox_pages = [] if parts.inbox is None else [InboxPage(site, parts.inbox)]
     families = (
-        Overview(site, parts.statistics, nodes, paused, open_failures, paused_schedules, upcoming, welcome, database),
+        Overview(site, parts.statistics, nodes, attention, upcoming, welcome, database),
         welcome,
         SignInPart(site, sessions, parts.auth_failures, single),
         single,
@@ -189,9 +197,7 @@ def compose(
         welcome=welcome,
         closing=[
             nodes.close,
-            paused.close,
-            open_failures.close,
-            paused_schedules.close,
+            *(part.close for part in attention),
             upcoming.close,
             site.counts.close,
             *(page.close for page in inbox_pages),

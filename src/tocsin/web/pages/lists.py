@@ -135,6 +135,7 @@ class ListPart(Part, Generic[F, R]):
             ("GET", path, self.list),
             ("GET", f"/ui/more{path}", self.more),
             ("POST", f"/ui/fresh{path}", self.fresh),
+            ("GET", f"/ui/tabs{path}", self.tabs),
             ("POST", self.rows_path, self.rows),
         ]
         # The stream also works on a node that has no changes to report: the page then reloads its rows periodically.
@@ -292,6 +293,13 @@ class ListPart(Part, Generic[F, R]):
         new = sum(each not in known for each in ids[:end])
         words = "or more new" if more and end == len(ids) else "new"
         return PlainTextResponse(f"{count(new)} {words}" if new else "")
+
+    async def tabs(self, context: RequestContext) -> Response:
+        """The tabs of an open list, with their present numbers if these are known."""
+        filters = await self.filters(context)
+        outage = await self._site.outages.present()
+        numbers = await self._numbers(context, filters) if outage is None else {}
+        return self._pages.page("tabs.html", context, filters=filters, numbers=numbers)
 
     async def rows(self, context: RequestContext) -> Response:
         """The changed rows of an open page, which sends its ids and versions, the scope and the tab."""

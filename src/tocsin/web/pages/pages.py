@@ -161,6 +161,7 @@ class Pages:
             id_width=presentation.id_width,
             rfc3339=presentation.rfc3339,
             span=presentation.span,
+            at_most=presentation.at_most,
             whole_span=presentation.whole_span,
             latency=presentation.milliseconds,
             count=presentation.count,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -190,6 +191,16 @@ def span(duration_us: int, units: int = 2) -> str:
             second = rest // next_size
             return f"{whole} {unit} {second} {next_unit}" if second and whole < 10 and units > 1 else f"{whole} {unit}"
     return f"{duration_us // US_PER_SECOND} s"
+
+
+def at_most(duration_us: float) -> str:
+    """A bound on durations, like `span`, and not less than the bound."""
+    sizes = [size for size, _ in _UNITS]
+    whole = next((place for place, size in enumerate(sizes) if duration_us >= size), len(sizes))
+    if whole == len(sizes):
+        return f"{math.ceil(duration_us / 1_000)} ms"
+    shown = sizes[min(whole + (duration_us < 10 * sizes[whole]), len(sizes) - 1)]
+    return span(math.ceil(duration_us / shown) * shown)
 
 
 def whole_span(duration_us: int) -> str:

@@ -30,6 +30,7 @@ ACTIONS = {
     AuditAction.NAMESPACE_DELETED: "Deleted namespace",
     AuditAction.SECRET_ROTATED: "Rotated secret of",
     AuditAction.TENANT_LABELED: "Labelled tenant",
+    AuditAction.DESTINATION_CHANGED: "Changed destination",
     AuditAction.FAILURES_DISMISSED: "Dismissed failures in",
     AuditAction.FLOW_CHANGED: "Changed a flow of",
     AuditAction.FLOW_DELETED: "Deleted a flow of",

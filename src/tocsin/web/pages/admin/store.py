@@ -19,6 +19,7 @@ from tocsin.web.pages.site import Part, Site, route
 _FACTS_TIMEOUT_S = 1.5
 #: The same while the node knows that the database does not answer, or too slowly.
 _OUTAGE_FACTS_TIMEOUT_S = 0.5
+_REASONS = {**PAUSE_TEXTS, "lease": "the database did not answer, or too slowly"}
 
 
 class StorePage(Part):
@@ -43,15 +44,17 @@ class StorePage(Part):
             outage = await self._site.outages.of(OutcomeUnknown(""))
         await self._reader.refresh_for_page()
         return self._pages.page(
-            "admin/store.html",
+            "admin/store_live.html" if context.fragment else "admin/store.html",
             context,
             title="Store",
+            live="/ui/live?namespace=*",
             database=self._database,
             facts=facts_of(facts),
             outage=outage,
             nodes=[node for node in (await self._service.cluster()).nodes if node.vitals is not None],
             outages=self._reader.outages(context.now_us - self._reader.limits.kept_us, context.now_us),
-            reasons=PAUSE_TEXTS,
+            unread=self._reader.failure is not None,
+            reasons=_REASONS,
         )
 
 
@@ -64,7 +67,7 @@ def facts_of(facts: StoreFacts) -> list[tuple[str, str]]:
         "Version": facts.version,
         "Size": None if facts.size_bytes is None else size(facts.size_bytes),
         "Write-ahead log": None if facts.wal_bytes is None else size(facts.wal_bytes),
-        "Pending timers": None if facts.rows is None else f"about {count(facts.rows)}",
+        "Rows of timers": None if facts.rows is None else f"about {count(facts.rows)}",
         "Connections": connections,
     }
     return [(title, text) for title, text in shown.items() if text is not None]

@@ -21,6 +21,7 @@ from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.counts import BoundedCount, Numbers
 from tocsin.web.pages.monitors import presentation
 from tocsin.web.pages.monitors.presentation import STATES, MonitorRow, monitor_path, rank
+from tocsin.web.pages.overview.alarms import ALARMING
 from tocsin.web.pages.schedules.outcomes import STRIP_CELLS, Strip
 from tocsin.web.pages.site import Part, Site, route
 
@@ -36,7 +37,6 @@ _READ_AT_ONCE = 8
 _LATE_FOR_US = 60_000_000
 #: The tabs by the states that they list.
 _TABS = {"": "All", **{status.value: state.word.capitalize() for status, state in STATES.items()}}
-_ATTENTION = frozenset({MonitorStatus.LATE, MonitorStatus.FAILED})
 
 
 class MonitorPages(Part):
@@ -89,7 +89,7 @@ class MonitorPages(Part):
         scope = self._scope(context)
 
         async def read() -> Numbers:
-            wanted = MonitorListRequest(scope, _ATTENTION, limit=_ROWS, reads_max=1)
+            wanted = MonitorListRequest(scope, ALARMING, limit=_ROWS, reads_max=1)
             views, cursor = await self._monitors.list(wanted)
             return {"trouble": BoundedCount(len(views), cursor is not None and bool(views))}
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import CallCounts, Counts
 from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.outages import paused_words, was
+from tocsin.web.pages.overview.alarms import Alarm
 from tocsin.web.pages.overview.nodes import Present
-from tocsin.web.pages.overview.paused import PausedDestination, PausedNamespace
-from tocsin.web.pages.presentation import count, host_of, milliseconds, span
+from tocsin.web.pages.overview.paused import PausedDestination, PausedFlow, PausedNamespace
+from tocsin.web.pages.presentation import at_most, count, host_of, milliseconds, span
 
 #: Timers overdue by more than this are reported; shorter delays are normal.
 _OVERDUE_S = 1.0
@@ -39,13 +42,15 @@ def verdict(
     others: Sequence[str],
     outages: Sequence[Outage],
     database: str,
+    flows: Sequence[PausedFlow] = (),
     schedules: int = 0,
+    alarms: Sequence[Alarm] = (),
     scoped: bool = False,
 ) -> Verdict:
     """The verdict on the scope's last minute, hour and calls of the last minute. `due`: timers of the next hour; `failing`:
-    how many destinations failed in the last minutes; `destinations`: the paused ones; `others`: why this node is not ready,
-    apart from a pause; `outages`: those of the last hour; `schedules`: how many paused themselves; `scoped`: the scope is one
-    namespace, and what is overdue may be in another one."""
+    how many destinations failed in the last minutes; `destinations`, `flows`: the paused ones; `others`: why this node is not
+    ready, apart from a pause; `outages`: those of the last hour; `schedules`: how many paused themselves; `alarms`: the
+    monitors that are late or have failed; `scoped`: the scope is one namespace, and what is overdue may be in another one."""
     if present.pauses:
         return _paused(present, others, database)
     if others:
@@ -53,12 +58,12 @@ def verdict(
     past = _past(hour, outages, database)
     if (present.overdue_s or 0) > _OVERDUE_S:
         behind, where = (
-            span(round((present.overdue_s or 0) * 1e6), 1),
+            span(round((present.overdue_s or 0) * 1e6)),
             ", here or in another namespace" if scoped else "",
         )
         title = f"Timers are late{where}: the oldest due one has waited {behind}."
         return Verdict(title, f"{_rate(minute)}. {past}", "alarm")
-    troubles = _troubles(minute, failing, paused, destinations, schedules, present.silent, calls)
+    troubles = _troubles(minute, failing, paused, destinations, flows, schedules, alarms, present.silent, calls)
     if not minute.fires and not troubles:
         soon = _soon(due, known=present.overdue_s is not None)
         return Verdict("Quiet: nothing fired in the last minute.", f"{soon}{past}", "calm")
@@ -81,9 +86,7 @@ def _timely(minute: Counts, hour: Counts, *, known: bool, alone: bool) -> str:
     """Whether what fires does so on time. `known`: nothing is overdue, otherwise that is unknown. `alone`: nothing else is
     wrong."""
     if minute.late:
-        return (
-            f"{count(minute.late)} of {_rate(minute)} began late, by up to {span(round(minute.lag.max_ms * 1_000), 1)}"
-        )
+        return f"{count(minute.late)} of {_rate(minute)} began late, by up to {at_most(minute.lag.max_ms * 1_000)}"
     if not minute.fires:
         return "Nothing is overdue" if known else "Nothing fired in the last minute"
     if not known:
@@ -103,14 +106,16 @@ def _troubles(
     failing: int,
     paused: Sequence[PausedNamespace],
     destinations: Sequence[PausedDestination],
+    flows: Sequence[PausedFlow],
     schedules: int,
+    alarms: Sequence[Alarm],
     silent: Sequence[str],
     calls: CallCounts,
 ) -> str:
     """What is wrong although nothing is overdue, as a sentence; empty if nothing is."""
     found = []
     if failing:
-        found.append("one destination keeps failing" if failing == 1 else f"{failing} destinations keep failing")
+        found.append(f"{'one destination' if failing == 1 else f'{failing} destinations'} failed in the last 3 minutes")
     elif minute.failed:
         found.append(f"{count(minute.failed)} failed in the last minute")
     if calls.failed:
@@ -127,10 +132,16 @@ def _troubles(
             if len(destinations) == 1
             else f"{len(destinations)} destinations are paused"
         )
+    if flows:
+        found.append(f"the flow {flows[0].match} is paused" if len(flows) == 1 else f"{len(flows)} flows are paused")
     if schedules:
         found.append(
             "a schedule has paused itself" if schedules == 1 else f"{schedules} schedules have paused themselves"
         )
+    if len(alarms) == 1:
+        found.append(f"the monitor {alarms[0].monitor_id} {'is late' if alarms[0].late else 'has failed'}")
+    elif alarms:
+        found.append(f"{count(len(alarms))} monitors are late or have failed")
     if silent:
         found.append(
             f"the node {silent[0]} does not respond" if len(silent) == 1 else f"{len(silent)} nodes do not respond"
@@ -145,20 +156,35 @@ def _listed(found: Sequence[str]) -> str:
     return found[0] if len(found) == 1 else f"{', '.join(found[:-1])}, and {found[-1]}"
 
 
-def calm(*, failed: bool, left: int | None, schedules: bool, paused: bool, whole: bool) -> str:
-    """What is stated where nothing needs attention. `failed`: whether something failed in the last hour; `left`: how many
-    failures are still listed, None if that is unknown; `schedules`, `paused`: whether it is known which are paused; `whole`:
-    whether the scope is the whole service."""
+def calm(
+    *,
+    failed: bool,
+    retried: bool,
+    left: int | None,
+    schedules: bool,
+    monitors: bool,
+    paused: bool,
+    outages: bool,
+    whole: bool,
+) -> str:
+    """What is stated where nothing needs attention. `failed`, `retried`: whether something failed, or was tried again, in the
+    last hour; `left`: how many failures are still listed, None if that is unknown; `schedules`, `paused`: whether it is known
+    which are paused; `monitors`: whether it is known which are late or have failed; `outages`: whether it is known which
+    there were; `whole`: whether the scope is the whole service."""
     found = []
     if not failed and not left:
-        found.append("nothing failed in the last hour")
+        found.append(
+            "nothing exhausted its attempts in the last hour" if retried else "nothing failed in the last hour"
+        )
     elif left == 0:
         found.append("no failure of the last hour is left")
     if schedules:
         found.append("no schedule has paused itself")
+    if monitors:
+        found.append("no monitor is late or has failed")
     if paused:
-        found.append("no namespace or destination is paused" if whole else "no namespace is paused")
-    if whole:
+        found.append("no namespace, destination or flow is paused" if whole else "no namespace or flow is paused")
+    if whole and outages:
         found.append("no outage was seen")
     return f"Nothing needs attention: {_listed(found)}." if found else "Nothing needs attention."
 
@@ -169,15 +195,12 @@ def _rate(minute: Counts) -> str:
 
 def _past(hour: Counts, outages: Sequence[Outage], database: str) -> str:
     """What happened in the last hour."""
-    ended = [each for each in outages if each.to_us is not None]
-    sentences = [outage_sentence(each, database) for each in ended[:1]]
+    sentences = [] if (latest := latest_of(outages)) is None else [outage_sentence(latest, database)]
     if not hour.fires:
         return " ".join([*sentences, "Nothing fired in the last 60 minutes."])
     made = f"{count(hour.fires)} {'attempt' if hour.fires == 1 else 'attempts'} in the last 60 minutes"
     if hour.late:
-        sentences.append(
-            f"{made}, {count(hour.late)} of them late, by up to {span(round(hour.lag.max_ms * 1_000), 1)}."
-        )
+        sentences.append(f"{made}, {count(hour.late)} of them late, by up to {at_most(hour.lag.max_ms * 1_000)}.")
     else:
         if not hour.lag.counts:
             # Of what was fired by hand there is no lag.
@@ -187,14 +210,33 @@ def _past(hour: Counts, outages: Sequence[Outage], database: str) -> str:
     return " ".join(sentences)
 
 
+def latest_of(outages: Sequence[Outage]) -> Outage | None:
+    """The latest outage that has ended, with those of other nodes at the same time and for the same reason. `outages`: the
+    latest first."""
+    found: Outage | None = None
+    for each in outages:
+        if each.to_us is None:
+            continue
+        if found is None:
+            found = msgspec.structs.replace(each)
+        elif each.reason == found.reason and found.to_us is not None and each.to_us > found.from_us:
+            found.from_us, found.to_us = min(found.from_us, each.from_us), max(found.to_us, each.to_us)
+            found.late += each.late
+            found.late_max_us = max(found.late_max_us, each.late_max_us)
+            found.creates_refused += each.creates_refused
+            found.counting = found.counting or each.counting
+    return found
+
+
 def outage_sentence(outage: Outage, database: str) -> str:
     """What an outage that has ended did to timers."""
-    lasted = span((outage.to_us or outage.from_us) - outage.from_us, 1)
+    lasted = span((outage.to_us or outage.from_us) - outage.from_us)
+    so_far = " so far" if outage.counting else ""
     late = (
         f"{count(outage.late)} {'attempt' if outage.late == 1 else 'attempts'} began late, by at most "
-        f"{span(outage.late_max_us, 1)}{' so far' if outage.counting else ''}"
+        f"{at_most(outage.late_max_us)}{so_far}"
         if outage.late
-        else "no attempt began late"
+        else f"no attempt began late{so_far}"
     )
     refused = f"; {count(outage.creates_refused)} creates were refused" if outage.creates_refused else ""
     return f"{was(outage.reason, database)}, for {lasted}: {late}, none early, none lost{refused}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import urlencode
 
 from tocsin.model.failure import destination_of, short_error
 from tocsin.model.failure_groups import GroupKey
@@ -12,10 +13,11 @@ from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import OTHER_DESTINATIONS, OTHER_NAMESPACES, Failures, Slot, split_place
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.outages import RUNBOOK, was, why
+from tocsin.web.pages.overview.alarms import Alarm
 from tocsin.web.pages.overview.band import Link, Part, spark
 from tocsin.web.pages.overview.nodes import Pause
-from tocsin.web.pages.overview.paused import PausedDestination, PausedNamespace, PausedSchedule
-from tocsin.web.pages.presentation import count, failures_path, host_of, span
+from tocsin.web.pages.overview.paused import PausedDestination, PausedFlow, PausedNamespace, PausedSchedule
+from tocsin.web.pages.presentation import at_most, count, failures_path, host_of, path_below, span
 from tocsin.web.pages.schedules.presentation import schedule_path
 
 _MINUTE_US = 60_000_000
@@ -23,14 +25,14 @@ _MINUTE_US = 60_000_000
 _GROUPS_MAX = 8
 #: Minutes of the small chart of a group.
 _SPARK_MINUTES = 24
-_CALLS_MAX, _NAMESPACES_MAX, _DESTINATIONS_MAX, _SCHEDULES_MAX = 3, 5, 5, 5
+_CALLS_MAX, _NAMESPACES_MAX, _DESTINATIONS_MAX, _SCHEDULES_MAX, _MONITORS_MAX, _FLOWS_MAX = 3, 5, 5, 5, 5, 5
 _OUTAGES_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
     """A row: what, where, how many, and one action: a link, or the form of a path with these fields. `at` is an instant
-    (microseconds) that the words end with, as a relative time."""
+    (microseconds) that the words end with, as a relative time; that of failures is the begin of the slot that has them."""
 
     tone: str
     title: str
@@ -52,7 +54,9 @@ def incidents(
     outages: Sequence[Outage],
     paused: Sequence[PausedNamespace],
     destinations: Sequence[PausedDestination],
+    flows: Sequence[PausedFlow],
     schedules: Sequence[PausedSchedule],
+    alarms: Sequence[Alarm],
     slots: Sequence[Slot],
     failing: Mapping[str, Failures],
     left: Callable[[str], int | None],
@@ -69,15 +73,17 @@ def incidents(
     rows = [_pause(each, database, docs, now_us) for each in pauses]
     rows += _groups(slots, failing, left, wanted, now_us, link)
     rows += _calls(calls_failing)
+    rows += _monitors(alarms, link)
     rows += [_namespace(each, may_admin, link) for each in paused[:_NAMESPACES_MAX]]
     rows += [_destination(each, may_admin) for each in destinations[:_DESTINATIONS_MAX]]
+    rows += [_flow(each, may_admin) for each in flows[:_FLOWS_MAX]]
     rows += _schedules(schedules, may_write, link)
     ended = [each for each in outages if each.to_us is not None][:_OUTAGES_MAX]
     return [*rows, *(_outage(each, database, link) for each in ended)]
 
 
 def _pause(pause: Pause, database: str, docs: str, now_us: int) -> Incident:
-    lasts = "" if pause.since_us is None else span(max(now_us - pause.since_us, 0), 1)
+    lasts = "" if pause.since_us is None else span(max(now_us - pause.since_us, 0))
     words = f"{pause.node} fires nothing. What comes due waits, and nothing is lost."
     if pause.reason == "lease":
         words += " Creates and changes fail until it answers."
@@ -123,7 +129,7 @@ def _groups(
             Incident(
                 "failed",
                 f"{error.replace('_', ' ')} · {path or destination}",
-                f"{namespace}, {destination}.{f' {detail.strip()}.' if detail.strip() else ''} The last one",
+                f"{namespace}, {destination}.{f' {detail.strip()}.' if detail.strip() else ''} The last one at most",
                 count(number),
                 unit,
                 "Show",
@@ -146,7 +152,7 @@ def _calls(failing: Mapping[str, Failures]) -> list[Incident]:
             Incident(
                 "failed",
                 f"{error.replace('_', ' ')} · service calls to {destination.partition('://')[2] or destination}",
-                f"{f'{detail.strip()}. ' if detail.strip() else ''}The last one",
+                f"{f'{detail.strip()}. ' if detail.strip() else ''}The last one at most",
                 count(failures.exhausted or failures.failures),
                 "failed this hour" if failures.exhausted else "executions failed, retried",
                 "Show",
@@ -154,6 +160,27 @@ def _calls(failing: Mapping[str, Failures]) -> list[Incident]:
                 at=failures.last_at,
             )
         )
+    return rows
+
+
+def _monitors(alarms: Sequence[Alarm], link: Link) -> list[Incident]:
+    """Monitors that are late or have failed, the latest first; one row leads to those that have none."""
+    latest = sorted(alarms, key=lambda each: -each.since)
+    rows = [
+        Incident(
+            "late" if each.late else "failed",
+            f"The monitor {each.monitor_id} {'is late' if each.late else 'has failed'}",
+            f"In {each.namespace}. {'It became late' if each.late else 'It failed'}",
+            action="Show",
+            link=path_below("/monitors", each.namespace, each.monitor_id),
+            at=each.since,
+        )
+        for each in latest[:_MONITORS_MAX]
+    ]
+    if more := len(latest) - len(rows):
+        words = "Other monitors are late or have failed" if more > 1 else "Another monitor is late or has failed"
+        everything = link({}).replace("/timers", "/monitors", 1).removesuffix("?")
+        rows.append(Incident("late", words, "The list of monitors has them.", count(more), "more", "Show", everything))
     return rows
 
 
@@ -182,6 +209,20 @@ def _destination(paused: PausedDestination, may_admin: bool) -> Incident:
         "/destinations",
         form="/destinations/resume" if may_admin else "",
         fields={"destination": paused.name},
+    )
+
+
+def _flow(paused: PausedFlow, may_admin: bool) -> Incident:
+    resumed = "Timers that it limits fire when it is resumed." if paused.until is None else "It is resumed"
+    return Incident(
+        "paused",
+        f"The flow {paused.match} is paused",
+        f"In {paused.namespace}. {resumed}",
+        action="Resume" if may_admin else "Show",
+        link=f"/flows?{urlencode({'namespace': paused.namespace})}",
+        form="/flows/resume" if may_admin else "",
+        fields={"namespace": paused.namespace, "match": paused.match},
+        at=paused.until,
     )
 
 
@@ -215,13 +256,13 @@ def _schedules(paused: Sequence[PausedSchedule], may_write: Callable[[str], bool
 
 def _outage(outage: Outage, database: str, link: Link) -> Incident:
     assert outage.to_us is not None
-    lasted = span(outage.to_us - outage.from_us, 1)
+    lasted = span(outage.to_us - outage.from_us)
     refused = f" {count(outage.creates_refused)} creates were refused." if outage.creates_refused else ""
-    late = f"late by at most {span(outage.late_max_us, 1)}" if outage.late else "late"
+    late = f"late by at most {at_most(outage.late_max_us)}" if outage.late else "late"
     return Incident(
         "late",
         was(outage.reason, database),
-        f"It lasted {lasted}. {outage.node} fired nothing meanwhile; none fired early, none was lost.{refused} It ended",
+        f"{outage.node} fired nothing for {lasted}. None fired early, none was lost.{refused} It ended",
         count(outage.late),
         f"{late}{', so far' if outage.counting else ''}",
         "Show",

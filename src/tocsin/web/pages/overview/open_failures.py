@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from tocsin.model.errors import InvalidInput, Unavailable
-from tocsin.model.failure import DESTINATION_CHARS_MAX, split_failure
+from tocsin.model.errors import Unavailable
+from tocsin.model.failure import split_failure
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.redaction import path_of
 from tocsin.ports.clock import Clock
-from tocsin.statistics.counting import PATH_CHARS_MAX
-from tocsin.statistics.slots import OTHER_NAMESPACES, Failures, Slot, failing_place, split_place
+from tocsin.statistics.slots import Failures, Slot, split_place
 from tocsin.tasks import Refreshed
 from tocsin.timers.failures import FailureFilter, namespace_of
 from tocsin.timers.service import TimerService
+from tocsin.web.pages.overview.places import Places, has_own_name
 
 _HOUR_US, _MINUTE_US = 3_600_000_000, 60_000_000
 #: The minimum time between two reads of the store, however many pages are open.
@@ -54,23 +53,12 @@ class OpenFailures(Refreshed):
             return
         found = Counter((namespace_of(row), split_failure(row.failure)[0]) for row in rows)
         self._counts, self._namespaces = Counter(), Counter()
-        origins: dict[str, str] = {}
+        places = Places(self._service)
         for (namespace, url), number in found.items():
             self._namespaces[namespace] += number
-            path = path_of(url)
-            origin = url.removesuffix(path)
-            if origin not in origins:
-                origins[origin] = self._named(origin)
-            self._counts[failing_place(namespace, origins[origin], path)] += number
+            self._counts[places.of(namespace, url)] += number
         self._unlisted = frozenset(each.name for each in namespaces if each.history is HistoryMode.NONE)
         self._complete, self.settled_us = cursor is None, as_of_us - _COMMITTED_WITHIN_US
-
-    def _named(self, origin: str) -> str:
-        """The origin as the statistics spell it."""
-        try:
-            return self._service.destinations.name_of(origin)
-        except InvalidInput:
-            return ""
 
     def left(self, slots: Sequence[Slot]) -> Callable[[str], int | None]:
         """How many failures are left of a place of the statistics, which are of these slots; None if that is unknown, as it
@@ -82,13 +70,7 @@ class OpenFailures(Refreshed):
     def _of(self, place: str) -> int | None:
         if not self._complete:
             return None
-        namespace, destination, path = split_place(place)
-        if namespace == OTHER_NAMESPACES or namespace in self._unlisted:
-            return None
-        # Others have no name in the list of failures, or share one.
-        if not destination.startswith(("http://", "https://")):
-            return None
-        if len(path) >= PATH_CHARS_MAX or len(destination) + len(path) >= DESTINATION_CHARS_MAX:
+        if not has_own_name(place) or split_place(place)[0] in self._unlisted:
             return None
         return self._counts[place]
 
@@ -97,13 +79,17 @@ class OpenFailures(Refreshed):
         return sum(number for name, number in self._namespaces.items() if wanted(name)) if self._complete else None
 
 
-def needing_attention(failing: Mapping[str, Failures], left: Callable[[str], int | None]) -> dict[str, Failures]:
+def needing_attention(
+    failing: Mapping[str, Failures],
+    left: Callable[[str], int | None],
+    recovered: Callable[[str, Failures], bool],
+) -> dict[str, Failures]:
     """The places of the statistics with what failed there; where none of the ends that failed is left, only the attempts
-    after which timers were retried."""
+    after which timers were retried, unless the place has `recovered` from those."""
     found = {}
     for place, failures in failing.items():
         if failures.exhausted and left(place) == 0:
             failures = Failures(failures.failures - failures.exhausted, 0, failures.last_error, failures.last_at)
-        if failures.failures:
+        if failures.failures and (failures.exhausted or not recovered(place, failures)):
             found[place] = failures
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from starlette.responses import RedirectResponse, Response
@@ -12,22 +12,25 @@ from tocsin.model.access import Role
 from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.reading import Hour, StatisticsReader
-from tocsin.statistics.slots import CallCounts, split_place, total
+from tocsin.statistics.slots import CallCounts, Failures, split_place, total
+from tocsin.tasks import Refreshed
 from tocsin.web.http.errors import DOCS_URL
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.outages import RUNBOOK
 from tocsin.web.pages.overview import band, content
+from tocsin.web.pages.overview.alarms import Alarm, Alarms
 from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Nodes, Present
 from tocsin.web.pages.overview.open_failures import OpenFailures, needing_attention
-from tocsin.web.pages.overview.paused import Paused, PausedSchedule, PausedSchedules
+from tocsin.web.pages.overview.paused import Paused, PausedFlow, PausedSchedule, PausedSchedules
+from tocsin.web.pages.overview.retries import Retries
 from tocsin.web.pages.overview.upcoming import Upcoming
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.site import Part, Site, route
 
 _HOUR_US, _MINUTE_US = 3_600_000_000, 60_000_000
-#: Something fails at a place if it failed there within this time.
+#: Something fails at a place if it failed there within this time, which the verdict states.
 _FAILS_US = 180_000_000
 #: Minutes of the table that repeats the chart as text.
 _MINUTES_SHOWN = 15
@@ -46,6 +49,16 @@ class _Scope(NamedTuple):
     whole: bool
 
 
+class Attention(NamedTuple):
+    """What may need attention, as of a few seconds ago."""
+
+    paused: Paused
+    schedules: PausedSchedules
+    alarms: Alarms
+    failures: OpenFailures
+    retries: Retries
+
+
 class Overview(Part):
     """The page. `database` is the store's name and place."""
 
@@ -54,9 +67,7 @@ class Overview(Part):
         site: Site,
         reader: StatisticsReader,
         nodes: Nodes,
-        paused: Paused,
-        failures: OpenFailures,
-        schedules: PausedSchedules,
+        attention: Attention,
         upcoming: Upcoming,
         welcome: Welcome,
         database: str,
@@ -64,9 +75,10 @@ class Overview(Part):
         super().__init__(site)
         self._reader = reader
         self._nodes = nodes
-        self._paused = paused
-        self._failures = failures
-        self._schedules = schedules
+        self._attention = attention
+        self._paused = attention.paused
+        self._failures = attention.failures
+        self._schedules = attention.schedules
         self._upcoming = upcoming
         self._welcome = welcome
         self._database = database
@@ -109,6 +121,19 @@ class Overview(Part):
         """The scope's schedules that paused themselves."""
         return [each for each in self._schedules.all if scope.wanted(each.namespace)]
 
+    def _paused_flows(self, scope: _Scope) -> list[PausedFlow]:
+        """The scope's paused flows."""
+        return [each for each in self._paused.flows if scope.wanted(each.namespace)]
+
+    def _alarms(self, scope: _Scope) -> list[Alarm]:
+        """The scope's monitors that are late or have failed."""
+        return [each for each in self._attention.alarms.all if scope.wanted(each.namespace)]
+
+    def _failing(self, hour: Hour, failing: Mapping[str, Failures]) -> dict[str, Failures]:
+        """Where something failed in the last hour that needs attention."""
+        left = self._failures.left([*hour.slots, hour.open])
+        return needing_attention(failing, left, self._attention.retries.recovered)
+
     def _outages(self, hour: Hour) -> list[Outage]:
         """The outages of the last hour."""
         return self._reader.outages(hour.at_us - _HOUR_US, hour.at_us)
@@ -121,15 +146,18 @@ class Overview(Part):
         return not (used or present.window_timers or present.silent or self._upcoming.due or self._paused.namespaces)
 
     async def _refresh(self) -> None:
-        each = (self._reader, self._paused, self._failures, self._schedules, self._upcoming)
+        paused, schedules, alarms, failures, retries = self._attention
+        each: list[Refreshed] = [self._reader, paused, schedules, alarms, failures, self._upcoming]
+        hour = self._reader.hour()
+        if hour.complete.failing or hour.open.failing:
+            each.append(retries)
         await asyncio.gather(self._nodes.refresh(), *(part.refresh_for_page() for part in each))
 
     def _verdict(self, scope: _Scope, hour: Hour, present: Present) -> content.Verdict:
         sums = total([hour.complete, hour.open], self._places_max)
-        left = self._failures.left([*hour.slots, hour.open])
         failing = {
             split_place(place)[1]
-            for place, failures in needing_attention(sums.failing, left).items()
+            for place, failures in self._failing(hour, sums.failing).items()
             if scope.wanted(split_place(place)[0]) and hour.at_us - failures.last_at <= _FAILS_US
         }
         others = [each for each in self._service.not_ready_because() if not each.startswith(_PAUSED)]
@@ -142,10 +170,12 @@ class Overview(Part):
             failing=len(failing),
             paused=[each for each in self._paused.namespaces if scope.wanted(each.name)],
             destinations=self._paused.destinations if scope.whole else [],
+            flows=self._paused_flows(scope),
             others=others if scope.whole else [],
             outages=self._outages(hour) if scope.whole else [],
             database=self._database,
             schedules=len(self._paused_schedules(scope)),
+            alarms=self._alarms(scope),
             scoped=bool(scope.namespace),
         )
 
@@ -169,9 +199,11 @@ class Overview(Part):
                 outages=outages if scope.whole else [],
                 paused=[each for each in self._paused.namespaces if scope.wanted(each.name)],
                 destinations=self._paused.destinations if scope.whole else [],
+                flows=self._paused_flows(scope),
                 schedules=self._paused_schedules(scope),
+                alarms=self._alarms(scope),
                 slots=slots,
-                failing=needing_attention(sums.failing, left),
+                failing=self._failing(hour, sums.failing),
                 left=left,
                 calls_failing=sums.calls_failing if scope.whole else {},
                 wanted=scope.wanted,
@@ -183,10 +215,13 @@ class Overview(Part):
             ),
             "calm": content.calm(
                 failed=bool(drawn.sums.failed or drawn.sums.expired or (scope.whole and sums.calls.failed)),
+                retried=bool(drawn.sums.retried or (scope.whole and sums.calls_failing)),
                 left=listed,
                 schedules=self._schedules.complete,
+                monitors=self._attention.alarms.complete,
                 paused=self._paused.known,
                 whole=scope.whole,
+                outages=self._reader.failure is None,
             ),
             "listed": listed,
             "minutes": [(slot.begins_us, slot.counts(scope.wanted)) for slot in slots[-_MINUTES_SHOWN:]],
@@ -228,8 +263,12 @@ class Overview(Part):
             self._failures.number(scope.wanted),
             self._failures.settled_us // _MINUTE_US,
             " ".join(f"{each.name}:{each.waiting}" for each in self._paused.destinations) if scope.whole else "",
+            len(self._paused_flows(scope)),
             len(schedules := self._paused_schedules(scope)),
             max((each.ended_at // 1_000_000 for each in schedules), default=0),
+            len(alarms := self._alarms(scope)),
+            max((each.since // 1_000_000 for each in alarms), default=0),
+            self._attention.retries.read_at_us // _MINUTE_US,
             " ".join(
                 f"{each.name}:{each.waiting.number}" for each in self._paused.namespaces if scope.wanted(each.name)
             ),

@@ -1,5 +1,5 @@
-"""The paused namespaces with the number of their overdue timers, the paused destinations, and the schedules that paused
-themselves: read while an overview is open."""
+"""The paused namespaces with the number of their overdue timers, the paused destinations and flows, and the schedules that
+paused themselves: read while an overview is open."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tocsin.model.errors import Unavailable
+from tocsin.model.flow import PAUSED_FOR_GOOD
 from tocsin.model.schedule import PAUSED_AFTER_FAILURES, ScheduleStatus
 from tocsin.model.timer import Status
 from tocsin.ports.clock import Clock
@@ -15,13 +16,7 @@ from tocsin.tasks import Refreshed
 from tocsin.timers.schedules import ScheduleListRequest, Schedules, ScheduleView
 from tocsin.timers.service import ListRequest, TimerService
 from tocsin.web.pages.counts import COUNTED_MAX, BoundedCount, count_timers
-
-#: The minimum time between two reads of the store, however many overviews are open.
-_READ_INTERVAL_S = 5.0
-#: Reads of a hundred schedules each with which one look goes on. No index has the paused ones.
-_LOOK_READS_MAX = 10
-#: Schedules that paused themselves of which something is kept.
-_KEPT_MAX = 1_000
+from tocsin.web.pages.overview.looks import KEPT_MAX, LOOK_READS_MAX, READ_INTERVAL_S, Looked
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +34,14 @@ class PausedDestination(NamedTuple):
     waiting: int
 
 
+class PausedFlow(NamedTuple):
+    """A paused flow, and when it is resumed by itself (microseconds; None: not at all)."""
+
+    namespace: str
+    match: str
+    until: int | None
+
+
 async def count_due(service: TimerService, namespace: str, before_us: int) -> BoundedCount:
     """The number of the namespace's pending timers that are due before an instant."""
     pending = frozenset({Status.PENDING})
@@ -46,23 +49,31 @@ async def count_due(service: TimerService, namespace: str, before_us: int) -> Bo
 
 
 class Paused(Refreshed):
-    """The paused namespaces and destinations, as of a few seconds ago. If the store does not respond, the previous result
-    stays; the health sentence reports the store."""
+    """The paused namespaces, destinations and flows, as of a few seconds ago. If the store does not respond, the previous
+    result stays; the health sentence reports the store."""
 
     def __init__(self, service: TimerService, clock: Clock) -> None:
-        super().__init__(_READ_INTERVAL_S)
+        super().__init__(READ_INTERVAL_S)
         self._service = service
         self._clock = clock
         self.namespaces: list[PausedNamespace] = []
         self.destinations: list[PausedDestination] = []
+        self.flows: list[PausedFlow] = []
         #: Whether they have been read at all.
         self.known = False
 
     async def _read(self) -> None:
         try:
-            names = [each.name for each in await self._service.namespaces.all() if each.paused]
+            namespaces = await self._service.namespaces.all()
+            names = [each.name for each in namespaces if each.paused]
             now_us = self._clock.now_us()
             self.namespaces = [PausedNamespace(name, await count_due(self._service, name, now_us)) for name in names]
+            self.flows = [
+                PausedFlow(each.name, flow.match, None if until == PAUSED_FOR_GOOD else until)
+                for each in namespaces
+                for flow in self._service.flow_rules.known(each.name).all()
+                if (until := flow.closed_until(now_us)) is not None
+            ]
             views = await self._service.destinations.paused()
             self.destinations = [PausedDestination(each.total.name, each.total.waiting) for each in views]
             self.known = True
@@ -81,41 +92,19 @@ class PausedSchedule(NamedTuple):
     at_once: bool
 
 
-class PausedSchedules(Refreshed):
-    """The schedules that paused themselves. Each look reads a bounded number of schedules, where the one before ended; so all
-    of them are known after some looks, and one that was resumed is known for as long. If the store does not respond, the
-    previous result stays."""
+class PausedSchedules(Looked[PausedSchedule]):
+    """The schedules that paused themselves."""
 
     def __init__(self, schedules: Schedules) -> None:
-        super().__init__(_READ_INTERVAL_S)
+        super().__init__()
         self._schedules = schedules
-        self._cursor: str | None = None
-        self._found: list[PausedSchedule] = []
-        self._before: list[PausedSchedule] = []
-        #: Whether all schedules have been looked at once.
-        self.complete = False
 
-    @property
-    def all(self) -> Sequence[PausedSchedule]:
-        """What is known: what has been found on the way through all schedules, and on the way before."""
-        return list({(each.namespace, each.schedule_id): each for each in [*self._before, *self._found]}.values())
-
-    async def _read(self) -> None:
+    async def look(self, cursor: str | None) -> tuple[Sequence[PausedSchedule], str | None]:
         wanted = ScheduleListRequest(
-            None,
-            frozenset({ScheduleStatus.PAUSED}),
-            cursor=self._cursor,
-            limit=_KEPT_MAX,
-            reads_max=_LOOK_READS_MAX,
+            None, frozenset({ScheduleStatus.PAUSED}), cursor=cursor, limit=KEPT_MAX, reads_max=LOOK_READS_MAX
         )
-        try:
-            listed, self._cursor = await self._schedules.list_answers(wanted, paused_itself)
-        except Unavailable:
-            return
-        self._found += [each for each in listed if each is not None]
-        del self._found[_KEPT_MAX:]
-        if self._cursor is None:
-            self.complete, self._found, self._before = True, [], self._found
+        listed, after = await self._schedules.list_answers(wanted, paused_itself)
+        return [each for each in listed if each is not None], after
 
 
 def paused_itself(view: ScheduleView) -> PausedSchedule | None:

@@ -202,7 +202,7 @@ def _end(view: TimerView, policy: RetryPolicy, now_us: int) -> list[TimelineEntr
         why = view.explanation
         if why is not None and why.attempt is not None and why.since is not None:
             return [TimelineEntry(why.since, f"Attempt {why.attempt} in flight", "firing", ahead=True)]
-        return [TimelineEntry(at, "Due now", "due", ahead=True)]
+        return [TimelineEntry(at, "Due", "due", ahead=True)]
     number = timer.attempts + 1
     title = "Fires" if number == 1 else f"Attempt {number} of {policy.max_attempts}"
     return [TimelineEntry(at, title, "firing", ahead=True)]

@@ -49,7 +49,7 @@ _CLOSED_NAMES = {
     WaitsFor.OWNER: "No node owns its shard",
     WaitsFor.LEASE: "The database does not answer the node",
     WaitsFor.CLOCK: "The node’s clock is wrong",
-    WaitsFor.DESTINATION: "The destination is full",
+    WaitsFor.DESTINATION: "The destination takes no further request now",
     WaitsFor.EGRESS: "Its address is not allowed",
     WaitsFor.CREDENTIAL: "Its credential can’t be sent",
     WaitsFor.SECRET: "One of its secrets can’t be decrypted",

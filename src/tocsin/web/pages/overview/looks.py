@@ -1,0 +1,53 @@
+"""What is found by looking at many rows of which no index has those that are wanted, while an overview is open."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from tocsin.model.errors import Unavailable
+from tocsin.tasks import Refreshed
+
+#: The minimum time between two reads of the store, however many overviews are open.
+READ_INTERVAL_S = 5.0
+#: Reads with which one look goes on.
+LOOK_READS_MAX = 10
+#: Rows of which something is kept.
+KEPT_MAX = 1_000
+
+#: What is kept of a row. It begins with namespace and id.
+R = TypeVar("R", bound=tuple[object, ...])
+
+
+class Looked(Refreshed, Generic[R]):
+    """The rows that are wanted. Each look reads a bounded number of rows, where the one before ended; so all of them are
+    known after some looks, and one that is no longer wanted is known for as long. If the store does not respond, the previous
+    result stays."""
+
+    def __init__(self) -> None:
+        super().__init__(READ_INTERVAL_S)
+        self._cursor: str | None = None
+        self._found: list[R] = []
+        self._before: list[R] = []
+        #: Whether all rows have been looked at once.
+        self.complete = False
+
+    @abstractmethod
+    async def look(self, cursor: str | None) -> tuple[Sequence[R], str | None]:
+        """What is wanted among the rows behind the cursor, and where to go on; None at the end. Raises Unavailable."""
+
+    @property
+    def all(self) -> Sequence[R]:
+        """What is known: what has been found on the way through all rows, and on the way before."""
+        return list({each[:2]: each for each in [*self._before, *self._found]}.values())
+
+    async def _read(self) -> None:
+        try:
+            found, self._cursor = await self.look(self._cursor)
+        except Unavailable:
+            return
+        self._found += found
+        del self._found[KEPT_MAX:]
+        if self._cursor is None:
+            self.complete, self._found, self._before = True, [], self._found

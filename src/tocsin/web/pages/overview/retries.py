@@ -1,0 +1,60 @@
+"""Where timers and schedules wait to be tried again, read while an overview is open: a place at which attempts failed has
+recovered once none does."""
+
+from __future__ import annotations
+
+from tocsin.model.errors import TocsinError
+from tocsin.model.failure import destination_of
+from tocsin.model.timer import Status
+from tocsin.ports.clock import Clock
+from tocsin.statistics.slots import Failures
+from tocsin.tasks import Refreshed
+from tocsin.timers.listing import IdListRequest
+from tocsin.timers.service import ListRequest, TimerService, TimerView
+from tocsin.web.pages.overview.looks import LOOK_READS_MAX
+from tocsin.web.pages.overview.places import Places, has_own_name
+
+#: Pending timers, and schedules, that are read; each costs reading a row. With more, no place is known to have recovered.
+_READ_MAX = 1_000
+#: The minimum time between two reads of the store, however many pages are open.
+_READ_INTERVAL_S = 10.0
+#: For how long nothing has failed at a place that has recovered. By then the retry of what failed last is stored.
+_QUIET_US = 60_000_000
+
+
+class Retries(Refreshed):
+    """The places at which something waits to be tried again, as of a few seconds ago. While the store does not respond,
+    nothing is known of them."""
+
+    def __init__(self, service: TimerService, clock: Clock) -> None:
+        super().__init__(_READ_INTERVAL_S)
+        self._service = service
+        self._clock = clock
+        self._places: frozenset[str] = frozenset()
+        #: When all of them were read; 0: they are not known.
+        self.read_at_us = 0
+
+    def recovered(self, place: str, failures: Failures) -> bool:
+        """Whether nothing has failed at a place of the statistics for a while, and nothing waits to be tried there again."""
+        return self.read_at_us - failures.last_at >= _QUIET_US and place not in self._places and has_own_name(place)
+
+    async def _read(self) -> None:
+        now_us, places = self._clock.now_us(), Places(self._service)
+
+        def place_of(view: TimerView) -> str | None:
+            timer = view.timer
+            waits = timer.attempts or (
+                view.suspended and (timer.schedule is None or timer.schedule.state.paused is None)
+            )
+            return places.of(timer.namespace, destination_of(timer.url)) if waits else None
+
+        pending = ListRequest(None, frozenset({Status.PENDING}), limit=_READ_MAX, reads_max=1)
+        repeated = IdListRequest(limit=_READ_MAX, reads_max=LOOK_READS_MAX, of_several=True)
+        try:
+            timers, more_timers = await self._service.list_answers(pending, place_of)
+            schedules, more_schedules = await self._service.list_schedules(None, repeated, place_of)
+        except TocsinError:
+            self.read_at_us = 0
+            return
+        self._places = frozenset(place for place in [*timers, *schedules] if place is not None)
+        self.read_at_us = now_us if more_timers is None and more_schedules is None else 0
