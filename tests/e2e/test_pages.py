@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Route, expect
+from playwright.async_api import Browser, expect
 
 from tests.e2e.browser import FIRED, Window, window
 from tests.e2e.conftest import serving
@@ -323,30 +323,6 @@ async def test_lost_connection_is_shown_and_recovers(shown: Window, server: Serv
     finally:
         await again.stop()
         shown.complaints.clear()
-
-
-async def test_outage_that_ended_unseen_is_not_shown_any_more(shown: Window, api: Api) -> None:
-    """While the page was in the background, for example: its next stream reports no outage."""
-    page, ended = shown.page, asyncio.Event()
-    await api.create("t", URL, delay="1h")
-    first = [
-        "retry: 10\n\nevent: outage\ndata: \"<div class='notice failed'>It does not answer.</div>\"\n\ndata: {}\n\n"
-    ]
-
-    async def stream(route: Route) -> None:
-        if first:
-            await route.fulfill(content_type="text/event-stream", body=first.pop())
-        else:
-            await ended.wait()
-            await route.continue_()
-
-    await page.route("**/ui/live?*", stream)
-    # Until the next stream begins, the page would state after some seconds that the server does not answer.
-    async with shown.stopped_clock():
-        await shown.go("/timers/default/t")
-        await expect(page.locator("#outage")).to_have_text("It does not answer.")
-        ended.set()
-        await expect(page.locator("#outage")).to_be_empty()
 
 
 async def test_timer_that_comes_due_without_a_server_does_not_seem_to_have_fired(
