@@ -21,6 +21,8 @@ from tocsin.web.pages.limits import UiLimits
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 URL = "http://127.0.0.1:9/hook"
+#: The page hears of no changes, also not of those elsewhere on its server.
+_NO_NEWS = "window.EventSource = class extends EventTarget { close() {} }"
 #: Notes from now on which rows scripts look at, and how often they search the whole page for what has an id.
 _NOTE_ROWS = """() => {
   window.looked = new Set();
@@ -147,6 +149,7 @@ async def test_rows_are_split_into_parts_for_layout(browser: Browser, shown: Win
 
 async def test_rows_are_added_without_a_look_at_those_before(shown: Window, long: list[str]) -> None:
     page = shown.page
+    await shown.context.add_init_script(_NO_NEWS)
     await shown.go("/timers?namespace=long&rows=500")
     await page.evaluate(_NOTE_ROWS)
     await scroll_on(page, len(long))
@@ -160,8 +163,7 @@ async def test_rows_are_added_without_a_look_at_those_before(shown: Window, long
 
 async def test_scrolling_does_not_count_what_is_selected(shown: Window, long: list[str]) -> None:
     page = shown.page
-    # Nothing changes, also not elsewhere on this server.
-    await shown.context.add_init_script("window.EventSource = class extends EventTarget { close() {} }")
+    await shown.context.add_init_script(_NO_NEWS)
     await shown.go("/timers?namespace=long&rows=500")
     await page.locator("#pick-all").check()
     await scroll_on(page, len(long))
