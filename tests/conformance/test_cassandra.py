@@ -16,35 +16,22 @@ from tocsin.ports.store import Store
 from tocsin.stores.cassandra.store import CassandraStore
 from tocsin.stores.options import CassandraOptions
 from tocsin.testing.store_conformance import StoreConformance
-from tocsin.testing.store_conformance_batches import BatchConformance, ClaimConformance, FenceConformance
-from tocsin.testing.store_conformance_durability import (
-    ConcurrencyConformance,
-    DurabilityConformance,
-    OpeningConformance,
-    RecordsConformance,
-)
-from tocsin.testing.store_conformance_failures import FailureConformance
-from tocsin.testing.store_conformance_lists import HistoryConformance
-from tocsin.testing.store_conformance_machine import MachineConformance
-
-
-def store_of(server: CassandraServer, folder: Path, port: int | None = None) -> Store:
-    """The store of a folder; `port` is that of a proxy which stands for the server."""
-    # The rows of these tests expired long ago.
-    options = CassandraOptions(scope=f"{name_of(folder)}/", history_ttl_min_s=3_600, page_rows_max=7, keys_max=3)
-    return CassandraStore(server.url(SHARED_KEYSPACE, port), options)
 
 
 class TestCassandraStore(StoreConformance):
     damage = staticmethod(damage)
     examples = 8
+    #: Where the server is reached instead, if a proxy stands for it.
+    port: int | None = None
 
     @pytest.fixture(autouse=True)
     def _server(self, shared_cassandra: CassandraServer) -> None:
         self.server = shared_cassandra
 
     def make_store(self, folder: Path) -> Store:
-        return store_of(self.server, folder)
+        # The rows of these tests expired long ago.
+        options = CassandraOptions(scope=f"{name_of(folder)}/", history_ttl_min_s=3_600, page_rows_max=7, keys_max=3)
+        return CassandraStore(self.server.url(SHARED_KEYSPACE, self.port), options)
 
 
 @pytest.fixture(scope="module")
@@ -62,26 +49,11 @@ def proxy(shared_cassandra: CassandraServer) -> Iterator[ScyllaProxy]:
         assert proxy.changed > 0, "no answer was ScyllaDB's"
 
 
-class TestStoreWithScyllasProtocol(
-    ClaimConformance,
-    FenceConformance,
-    BatchConformance,
-    HistoryConformance,
-    FailureConformance,
-    RecordsConformance,
-    OpeningConformance,
-    ConcurrencyConformance,
-    DurabilityConformance,
-    MachineConformance,
-):
-    """The topics of conditional writes and of opening, whose answers differ. Pages and lists are read as Cassandra's: random
-    operations try some. ScyllaDB itself was never tried."""
+class TestStoreWithScyllasProtocol(TestCassandraStore):
+    """ScyllaDB itself was never tried."""
 
     examples = 4
 
     @pytest.fixture(autouse=True)
-    def _proxy(self, shared_cassandra: CassandraServer, proxy: ScyllaProxy) -> None:
-        self.server, self.port = shared_cassandra, proxy.port
-
-    def make_store(self, folder: Path) -> Store:
-        return store_of(self.server, folder, self.port)
+    def _proxy(self, proxy: ScyllaProxy) -> None:
+        self.port = proxy.port

@@ -36,7 +36,8 @@ def waited_ms(pid: int) -> float:
     with contextlib.suppress(OSError):
         for each in (pid, *(children(pid) if pid != os.getpid() else ())):
             with contextlib.suppress(OSError):
-                found += int(Path(f"/proc/{each}/schedstat").read_text().split()[1])
+                for thread in Path(f"/proc/{each}/task").iterdir():
+                    found += int((thread / "schedstat").read_text().split()[1])
     return found / 1e6
 
 

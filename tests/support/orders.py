@@ -17,15 +17,15 @@ from tocsin_client.testing import TestServer
 from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port, wait_for_port
-from tests.support.preloaded_program import program
 
 EXAMPLES = Path(__file__).parents[2] / "examples/orders"
 _SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
+_BIN = Path(sys.executable).parent
 
 
 def run(folder: Path, *command: str | Path, **environment: str) -> str:
     """Standard output of a program of the example, whose test server is that of this checkout; fails with all output."""
-    environment = {**os.environ, "TOCSIN_BIN": str(program()), **environment}
+    environment = {**os.environ, "TOCSIN_BIN": str(_BIN / "tocsin"), **environment}
     ran = subprocess.run(
         list(map(str, command)), cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -53,7 +53,7 @@ def check_readme(language: str, folder: Path, program: str, *, instead: str = ""
 @contextlib.contextmanager
 def _server() -> Iterator[TestServer]:
     former = os.environ.get("TOCSIN_BIN")
-    os.environ["TOCSIN_BIN"] = str(program())
+    os.environ["TOCSIN_BIN"] = str(_BIN / "tocsin")
     try:
         with TestServer("--log-level", "warning") as server, server.client() as client:
             client.namespaces.create("orders", secret=_SECRET)
@@ -72,7 +72,7 @@ def _serving(folder: Path, start: str, tocsin_url: str, environment: dict[str, s
     url = f"http://127.0.0.1:{port}"
     environment = {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{_BIN}{os.pathsep}{os.environ['PATH']}",
         "TOCSIN_URL": tocsin_url,
         "TOCSIN_SECRET": _SECRET,
         "PUBLIC_URL": url,

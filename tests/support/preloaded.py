@@ -205,7 +205,8 @@ def _requested(control: socket.socket) -> dict[str, Any] | None:
             for fd in fds[:3]:
                 os.close(fd)
             running[pid] = socket.socket(fileno=fds[3])
-            running[pid].send(b"%d\n" % pid)
+            with contextlib.suppress(OSError):
+                running[pid].send(b"%d\n" % pid)
 
 
 def _reap(running: dict[int, socket.socket]) -> None:
@@ -214,7 +215,7 @@ def _reap(running: dict[int, socket.socket]) -> None:
         if pid == 0:
             return
         # A test that is over has closed its end.
-        with running.pop(pid) as asker, contextlib.suppress(BrokenPipeError):
+        with running.pop(pid) as asker, contextlib.suppress(OSError):
             asker.send(b"%d\n" % os.waitstatus_to_exitcode(status))
 
 

@@ -6,11 +6,11 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from tests.support.needs import lacking
-from tests.support.preloaded_program import program
 
 PROVIDER = Path(__file__).parents[1]
 ROOT = PROVIDER.parents[1]
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(900)
 
 def run(*command: str, cwd: Path = PROVIDER) -> str:
     """Standard output; fails with all output."""
-    environment = {**os.environ, "TOCSIN_BIN": str(program())}
+    environment = {**os.environ, "TOCSIN_BIN": str(Path(sys.executable).parent / "tocsin")}
     ran = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, f"{command} failed:\n{ran.stdout[-4000:]}{ran.stderr[-4000:]}"
     return ran.stdout

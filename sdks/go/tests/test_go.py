@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.parse
@@ -23,7 +24,6 @@ from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port, wait_for_port
 from tests.support.postgresql import PostgresServer
-from tests.support.preloaded_program import program
 from tocsin_client.testing import TestServer
 
 GO = Path(__file__).parents[1]
@@ -33,6 +33,7 @@ PROGRAMS = dict(re.findall(r"^```go\n// (\S+\.go)\n(.*?)^```$", PAGE.read_text()
 GUIDE = (PAGE.parents[1] / "how-to/outbox.md").read_text()
 OUTBOX = dict(re.findall(r"^```go\n// (\S+\.go)\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL))
 SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
+BIN = Path(sys.executable).parent
 #: What the tests' tools need; the module itself needs 1.23.
 GO_LEAST = (1, 25)
 
@@ -41,7 +42,7 @@ pytestmark = pytest.mark.timeout(900)
 
 def run(*command: str | Path, cwd: Path, **env: str) -> str:
     """Standard output; fails with all output."""
-    environment = {**os.environ, "TOCSIN_BIN": str(program()), **env}
+    environment = {**os.environ, "TOCSIN_BIN": str(BIN / "tocsin"), **env}
     ran = subprocess.run(list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, f"{command} failed:\n{ran.stdout[-4000:]}{ran.stderr[-4000:]}"
     return ran.stdout
@@ -58,7 +59,7 @@ def _go() -> None:
 @pytest.fixture(scope="module")
 def server():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TOCSIN_BIN", str(program()))
+        patch.setenv("TOCSIN_BIN", str(BIN / "tocsin"))
         with TestServer("--log-level", "warning") as running:
             yield running
 

@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port, wait_for_port
-from tests.support.preloaded_program import program
 from tocsin_client.testing import TestServer
 
 # Building takes a while on a slow machine.
@@ -44,7 +43,7 @@ def jars(built):
 @pytest.fixture(scope="module")
 def server():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TOCSIN_BIN", str(program()))
+        patch.setenv("TOCSIN_BIN", str(Path(sys.executable).parent / "tocsin"))
         with TestServer("--log-level", "warning") as running:
             yield running
 
@@ -79,7 +78,7 @@ def classpath(sources, jars, tmp_path_factory):
 
 
 def run(folder, *command):
-    environment = {**os.environ, "TOCSIN_BIN": str(program())}
+    environment = {**os.environ, "TOCSIN_BIN": str(Path(sys.executable).parent / "tocsin")}
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout

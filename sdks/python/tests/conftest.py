@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
-from tests.support.preloaded_program import program
 
 from tocsin_client.testing import TestServer
 
@@ -12,7 +14,7 @@ from tocsin_client.testing import TestServer
 def _program(tmp_path_factory):
     """The server of this checkout."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TOCSIN_BIN", str(program()))
+        patch.setenv("TOCSIN_BIN", str(Path(sys.executable).parent / "tocsin"))
         yield
 
 

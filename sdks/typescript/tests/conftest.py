@@ -7,10 +7,10 @@ import json
 import re
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from tests.support.needs import lacking
-from tests.support.preloaded_program import program
 from tocsin_client.testing import TestServer
 from typescript_tools import ROOT, SDK, run
 
@@ -23,7 +23,7 @@ LINKED = ("@hono", "@types", "express", "fastify", "hono", "kysely", "mysql2", "
 def _program():
     """The server of this checkout."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TOCSIN_BIN", str(program()))
+        patch.setenv("TOCSIN_BIN", str(Path(sys.executable).parent / "tocsin"))
         yield
 
 

@@ -16,7 +16,6 @@ import msgspec
 import pytest
 
 from tests.support.patience import PATIENCE_S
-from tests.support.preloaded_program import program
 from tocsin.cli.app import run
 from tocsin.cli.receiver import ReceivedCallback, Receiver, ReceiverResponse
 
@@ -152,7 +151,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a running server."""
     folder = tmp_path_factory.mktemp("node")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
-    command = [program(), "serve", "--port", "0", "--data-dir", str(folder), "--log-level", "error"]
+    command = [*MAIN, "serve", "--port", "0", "--data-dir", str(folder), "--log-level", "error"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         yield re.search(r"http://[\d.:]+", process.stdout.readline())[0]
         process.send_signal(signal.SIGTERM)
