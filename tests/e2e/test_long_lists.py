@@ -21,7 +21,7 @@ from tocsin.web.pages.limits import UiLimits
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 URL = "http://127.0.0.1:9/hook"
-#: The page hears of no changes, also not of those elsewhere on its server.
+#: The page receives no changes, also not of those elsewhere on its server.
 _NO_NEWS = "window.EventSource = class extends EventTarget { close() {} }"
 #: Notes from now on which rows scripts look at, and how often they search the whole page for what has an id.
 _NOTE_ROWS = """() => {

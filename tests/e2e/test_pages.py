@@ -442,7 +442,7 @@ async def test_namespace_is_created_paused_resumed_and_updated(shown: Window, ap
     await expect(page.get_by_role("status").filter(has_text="Namespace updated.")).to_be_visible()
     await shown.go("/namespaces?q=bill")
     await expect(page.locator("tbody tr")).to_have_count(1)
-    await expect(page.locator("tbody tr")).to_contain_text(re.compile(r"1 d\s+none\s+up to 3 attempts"))
+    await expect(page.locator("tbody tr")).to_contain_text(re.compile(r"1\sd\s+none\s+up to 3 attempts"))
     await page.get_by_role("searchbox").fill("nobody")
     await expect(page.locator("#table")).to_contain_text("No namespace has “nobody” in its name")
 
