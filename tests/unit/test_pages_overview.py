@@ -26,7 +26,7 @@ from tocsin.statistics.slots import (
     failing_place,
 )
 from tocsin.web.pages.counts import BoundedCount
-from tocsin.web.pages.overview import band
+from tocsin.web.pages.overview import band, looks
 from tocsin.web.pages.overview.alarms import Alarm
 from tocsin.web.pages.overview.content import Verdict, calm, latest_of, outage_sentence, verdict
 from tocsin.web.pages.overview.incidents import incidents
@@ -421,6 +421,12 @@ def test_monitors_that_are_late_or_failed_have_rows_of_their_own() -> None:
     ]
     many = rows(alarms=[late._replace(monitor_id=f"m-{number}") for number in range(7)])
     assert len(many) == 6 and many[-1][2:] == ("2", "Show", "/monitors")
+    assert rows(alarms=[late] * 7, more_alarms=True)[-1][2] == "2+"
+    title = judged(alarms=[late] * 1_000, more_alarms=True, schedules=1, more_schedules=True).title
+    assert title == (
+        "Nothing is overdue. 1 or more schedules have paused themselves, and 1,000 or more monitors are late or have"
+        " failed."
+    )
 
 
 class Pending:
@@ -547,3 +553,25 @@ async def test_schedules_that_paused_themselves_are_found_in_several_looks() -> 
     assert len(paused.all) == 2
     await paused._read()
     assert paused.all == []
+
+
+async def test_what_is_found_beyond_what_is_kept_is_not_denied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looks, "KEPT_MAX", 2)
+    each = PausedSchedule("a", "a", 3, NOW, at_once=True)
+    found = [each._replace(schedule_id=name) for name in "abc"]
+    parts = {None: (found[:2], "1"), "1": (found[2:], "2"), "2": ([], None)}
+
+    class Parts:
+        async def list_answers(self, wanted: Any, _answer: Any) -> Any:
+            return parts[wanted.cursor]
+
+    paused = PausedSchedules(Parts())  # type: ignore[arg-type]
+    states = []
+    for _ in range(4):
+        await paused._read()
+        states.append((len(paused.all), paused.complete, paused.more))
+    assert states == [(2, False, False), (2, False, True), (2, False, True), (2, False, True)]
+    # Once fewer are wanted, that is known again after one way through all rows.
+    parts["1"] = ([], None)
+    await paused._read()
+    assert (paused.complete, paused.more) == (True, False)

@@ -176,6 +176,8 @@ class Overview(Part):
             database=self._database,
             schedules=len(self._paused_schedules(scope)),
             alarms=self._alarms(scope),
+            more_schedules=self._schedules.more,
+            more_alarms=self._attention.alarms.more,
             scoped=bool(scope.namespace),
         )
 
@@ -202,6 +204,8 @@ class Overview(Part):
                 flows=self._paused_flows(scope),
                 schedules=self._paused_schedules(scope),
                 alarms=self._alarms(scope),
+                more_schedules=self._schedules.more,
+                more_alarms=self._attention.alarms.more,
                 slots=slots,
                 failing=self._failing(hour, sums.failing),
                 left=left,
