@@ -482,15 +482,27 @@ async def test_a_place_has_recovered_once_nothing_waits_to_be_tried_there_again(
     pending.more = "more"
     assert await attention() == failing
     pending.more = None
-    failing[PLACE] = Failures(5, 0, "HTTP_500", NOW - 30 * SECOND)
+    # The latest failure may be from the end of its slot.
+    failing[PLACE] = Failures(5, 0, "HTTP_500", NOW - 2 * MINUTE + SECOND)
     assert await attention() == failing
-    listed.now = NOW + MINUTE
+    listed.now = NOW + SECOND
     assert await attention() == {}
     pending.away = True
     assert await attention() == failing
     # Timers that failed are none that recover.
     pending.away, failing[PLACE] = False, Failures(5, 1, "HTTP_500", NOW - 5 * MINUTE)
     assert await attention() == failing
+
+
+async def test_page_is_drawn_again_when_other_places_of_its_scope_wait_for_a_retry() -> None:
+    pending = Pending(("http://psp/charge", 2, None))
+    retries = Retries(pending, Listed())  # type: ignore[arg-type]
+    await retries._read()
+    scopes = [lambda name: name == "billing", lambda name: name == "other"]
+    before = [retries.version(wanted) for wanted in scopes]
+    pending.rows = [("http://psp/refund", 2, None)]
+    await retries._read()
+    assert [retries.version(wanted) != seen for wanted, seen in zip(scopes, before, strict=True)] == [True, False]
 
 
 def test_bars_stack_outcomes_without_overlap_and_lead_to_their_minute() -> None:

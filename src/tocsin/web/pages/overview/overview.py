@@ -272,7 +272,7 @@ class Overview(Part):
             max((each.ended_at // 1_000_000 for each in schedules), default=0),
             len(alarms := self._alarms(scope)),
             max((each.since // 1_000_000 for each in alarms), default=0),
-            self._attention.retries.read_at_us // _MINUTE_US,
+            self._attention.retries.version(scope.wanted),
             " ".join(
                 f"{each.name}:{each.waiting.number}" for each in self._paused.namespaces if scope.wanted(each.name)
             ),

@@ -3,11 +3,13 @@ recovered once none does."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tocsin.model.errors import TocsinError
 from tocsin.model.failure import destination_of
 from tocsin.model.timer import Status
 from tocsin.ports.clock import Clock
-from tocsin.statistics.slots import Failures
+from tocsin.statistics.slots import Failures, split_place
 from tocsin.tasks import Refreshed
 from tocsin.timers.listing import IdListRequest
 from tocsin.timers.service import ListRequest, TimerService, TimerView
@@ -20,6 +22,8 @@ _READ_MAX = 1_000
 _READ_INTERVAL_S = 10.0
 #: For how long nothing has failed at a place that has recovered. By then the retry of what failed last is stored.
 _QUIET_US = 60_000_000
+#: The slots of the statistics, at whose start a failure is counted.
+_SLOT_US = 60_000_000
 
 
 class Retries(Refreshed):
@@ -36,7 +40,13 @@ class Retries(Refreshed):
 
     def recovered(self, place: str, failures: Failures) -> bool:
         """Whether nothing has failed at a place of the statistics for a while, and nothing waits to be tried there again."""
-        return self.read_at_us - failures.last_at >= _QUIET_US and place not in self._places and has_own_name(place)
+        quiet = self.read_at_us >= failures.last_at + _SLOT_US + _QUIET_US
+        return quiet and place not in self._places and has_own_name(place)
+
+    def version(self, wanted: Callable[[str], bool]) -> str:
+        """Changes with the places in these namespaces that have recovered."""
+        waiting = frozenset(place for place in self._places if wanted(split_place(place)[0]))
+        return f"{self.read_at_us // _SLOT_US}:{hash(waiting)}"
 
     async def _read(self) -> None:
         now_us, places = self._clock.now_us(), Places(self._service)
