@@ -14,7 +14,6 @@ from tocsin.model.errors import Unavailable
 from tocsin.model.failure import joined_failure
 from tocsin.model.flow import Flow, FlowLimits, FlowRules
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.timer import Timer
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import (
     OTHER_DESTINATIONS,
@@ -40,7 +39,6 @@ from tocsin.web.pages.overview.paused import (
     PausedSchedule,
     PausedSchedules,
 )
-from tocsin.web.pages.overview.retries import Retries
 from tocsin.web.pages.presentation import at_most
 
 SECOND, MINUTE = 1_000_000, 60_000_000
@@ -427,82 +425,6 @@ def test_monitors_that_are_late_or_failed_have_rows_of_their_own() -> None:
         "Nothing is overdue. 1 or more schedules have paused themselves, and 1,000 or more monitors are late or have"
         " failed."
     )
-
-
-class Pending:
-    """A service with pending timers and schedules."""
-
-    def __init__(self, *rows: tuple[str, int, str | None]) -> None:
-        self.rows, self.away = list(rows), False
-        self.repeated: list[tuple[str, int, str | None]] = []
-        self.more: str | None = None
-        self.destinations = self
-
-    async def list_answers(self, _wanted: Any, answer: Any) -> tuple[list[Any], str | None]:
-        if self.away:
-            raise Unavailable("away")
-        return self._answers(self.rows, answer), self.more
-
-    async def list_schedules(self, _scope: None, _wanted: Any, answer: Any) -> tuple[list[Any], None]:
-        return self._answers(self.repeated, answer), None
-
-    def _answers(self, rows: list[tuple[str, int, str | None]], answer: Any) -> list[Any]:
-        return [
-            answer(SimpleNamespace(timer=Timer("billing", "t", 0, url, 0, 0, attempts=attempts), suspended=suspended))
-            for url, attempts, suspended in rows
-        ]
-
-    def name_of(self, url: str) -> str:
-        return parse_url(url).origin.destination
-
-
-async def test_a_place_has_recovered_once_nothing_waits_to_be_tried_there_again() -> None:
-    pending, listed = Pending(("http://u:p@psp/charge?key=1", 2, None)), Listed()
-    retries = Retries(pending, listed)  # type: ignore[arg-type]
-    failing = {PLACE: Failures(5, 0, "HTTP_500", NOW - 5 * MINUTE)}
-
-    async def attention() -> dict[str, Failures]:
-        await retries._read()
-        return needing_attention(failing, lambda _: None, retries.recovered)
-
-    # Before the store was read, it is not known.
-    assert needing_attention(failing, lambda _: None, retries.recovered) == failing
-    assert await attention() == failing
-    # Others, and what waits for its first attempt, don't matter.
-    pending.rows = [("http://psp/charge", 0, None), ("http://psp/refund", 2, None)]
-    assert await attention() == {}
-    # An occurrence of a schedule, or a timer that the settings keep from being sent, does.
-    pending.repeated = [("http://psp/charge", 1, None)]
-    assert await attention() == failing
-    pending.repeated, pending.rows = [], [("http://psp/charge", 0, "egress")]
-    assert await attention() == failing
-    pending.rows = []
-    assert await attention() == {}
-    # What is left of many is not known, nor what failed just now, nor anything while the store is away.
-    pending.more = "more"
-    assert await attention() == failing
-    pending.more = None
-    # The latest failure may be from the end of its slot.
-    failing[PLACE] = Failures(5, 0, "HTTP_500", NOW - 2 * MINUTE + SECOND)
-    assert await attention() == failing
-    listed.now = NOW + SECOND
-    assert await attention() == {}
-    pending.away = True
-    assert await attention() == failing
-    # Timers that failed are none that recover.
-    pending.away, failing[PLACE] = False, Failures(5, 1, "HTTP_500", NOW - 5 * MINUTE)
-    assert await attention() == failing
-
-
-async def test_page_is_drawn_again_when_other_places_of_its_scope_wait_for_a_retry() -> None:
-    pending = Pending(("http://psp/charge", 2, None))
-    retries = Retries(pending, Listed())  # type: ignore[arg-type]
-    await retries._read()
-    scopes = [lambda name: name == "billing", lambda name: name == "other"]
-    before = [retries.version(wanted) for wanted in scopes]
-    pending.rows = [("http://psp/refund", 2, None)]
-    await retries._read()
-    assert [retries.version(wanted) != seen for wanted, seen in zip(scopes, before, strict=True)] == [True, False]
 
 
 def test_bars_stack_outcomes_without_overlap_and_lead_to_their_minute() -> None:

@@ -20,6 +20,8 @@ from tocsin.web.pages.overview.places import Places, has_own_name
 _READ_MAX = 1_000
 #: The minimum time between two reads of the store, however many pages are open.
 _READ_INTERVAL_S = 10.0
+#: The same after there were more than are read: there will hardly be fewer soon.
+_TOO_MANY_INTERVAL_US = 300_000_000
 #: For how long nothing has failed at a place that has recovered. By then the retry of what failed last is stored.
 _QUIET_US = 60_000_000
 #: The slots of the statistics, at whose start a failure is counted.
@@ -37,6 +39,7 @@ class Retries(Refreshed):
         self._places: frozenset[str] = frozenset()
         #: When all of them were read; 0: they are not known.
         self.read_at_us = 0
+        self._read_again_at_us = 0
 
     def recovered(self, place: str, failures: Failures) -> bool:
         """Whether nothing has failed at a place of the statistics for a while, and nothing waits to be tried there again."""
@@ -50,6 +53,8 @@ class Retries(Refreshed):
 
     async def _read(self) -> None:
         now_us, places = self._clock.now_us(), Places(self._service)
+        if now_us < self._read_again_at_us:
+            return
 
         def place_of(view: TimerView) -> str | None:
             timer = view.timer
@@ -61,10 +66,15 @@ class Retries(Refreshed):
         pending = ListRequest(None, frozenset({Status.PENDING}), limit=_READ_MAX, reads_max=1)
         repeated = IdListRequest(limit=_READ_MAX, reads_max=LOOK_READS_MAX, of_several=True)
         try:
-            timers, more_timers = await self._service.list_answers(pending, place_of)
-            schedules, more_schedules = await self._service.list_schedules(None, repeated, place_of)
+            found, more = await self._service.list_answers(pending, place_of)
+            if more is None:
+                schedules, more = await self._service.list_schedules(None, repeated, place_of)
+                found += schedules
         except TocsinError:
             self.read_at_us = 0
             return
-        self._places = frozenset(place for place in [*timers, *schedules] if place is not None)
-        self.read_at_us = now_us if more_timers is None and more_schedules is None else 0
+        if more is not None:
+            self.read_at_us, self._read_again_at_us = 0, now_us + _TOO_MANY_INTERVAL_US
+            return
+        self._places = frozenset(place for place in found if place is not None)
+        self.read_at_us = now_us
