@@ -63,6 +63,34 @@ async def test_counts_of_a_store_that_does_not_respond_stay_as_they_were(monkeyp
     await kept.close()
 
 
+async def test_count_that_goes_on_is_not_ended_by_those_of_other_scopes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counts, "_WAIT_S", 0.001)
+    monkeypatch.setattr(counts, "_SCOPES_MAX", 2)
+    monkeypatch.setattr(counts, "_INTERVAL_S", 3_600.0)
+    kept, reads = Counts[str](), Reads()
+    for scope in ("a", "b", "c"):
+        assert await kept.of(scope, reads) == {}
+    readings = [scope._reading for scope in kept._scopes.values() if scope._reading is not None]
+    reads.go.set()
+    await asyncio.gather(*readings)
+    assert (await kept.of("a", reads), await kept.of("b", reads)) == (
+        {"pending": BoundedCount(1)}, {"pending": BoundedCount(2)},
+    )  # fmt: skip
+    # Now others may take their place.
+    await kept.of("c", reads)
+    assert list(kept._scopes) == ["b", "c"]
+    await kept.close()
+
+
+@each(
+    "known, status, body",
+    [(None, 204, b""), (BoundedCount(0), 200, b""), (BoundedCount(12), 200, b"12"), (BoundedCount(0, True), 200, b"")],
+)
+def test_badge_stays_while_its_number_is_unknown(known: BoundedCount | None, status: int, body: bytes) -> None:
+    response = counts.badge(known)
+    assert (response.status_code, response.body) == (status, body)
+
+
 async def test_scope_that_was_not_asked_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counts, "_SCOPES_MAX", 2)
     kept, reads = Counts[str](), Reads()

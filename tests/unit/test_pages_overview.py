@@ -14,7 +14,6 @@ from tocsin.model.errors import Unavailable
 from tocsin.model.failure import joined_failure
 from tocsin.model.flow import Flow, FlowLimits, FlowRules
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.timer import Timer
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import (
     OTHER_DESTINATIONS,
@@ -26,7 +25,7 @@ from tocsin.statistics.slots import (
     failing_place,
 )
 from tocsin.web.pages.counts import BoundedCount
-from tocsin.web.pages.overview import band
+from tocsin.web.pages.overview import band, looks
 from tocsin.web.pages.overview.alarms import Alarm
 from tocsin.web.pages.overview.content import Verdict, calm, latest_of, outage_sentence, verdict
 from tocsin.web.pages.overview.incidents import incidents
@@ -40,7 +39,6 @@ from tocsin.web.pages.overview.paused import (
     PausedSchedule,
     PausedSchedules,
 )
-from tocsin.web.pages.overview.retries import Retries
 from tocsin.web.pages.presentation import at_most
 
 SECOND, MINUTE = 1_000_000, 60_000_000
@@ -421,70 +419,12 @@ def test_monitors_that_are_late_or_failed_have_rows_of_their_own() -> None:
     ]
     many = rows(alarms=[late._replace(monitor_id=f"m-{number}") for number in range(7)])
     assert len(many) == 6 and many[-1][2:] == ("2", "Show", "/monitors")
-
-
-class Pending:
-    """A service with pending timers and schedules."""
-
-    def __init__(self, *rows: tuple[str, int, str | None]) -> None:
-        self.rows, self.away = list(rows), False
-        self.repeated: list[tuple[str, int, str | None]] = []
-        self.more: str | None = None
-        self.destinations = self
-
-    async def list_answers(self, _wanted: Any, answer: Any) -> tuple[list[Any], str | None]:
-        if self.away:
-            raise Unavailable("away")
-        return self._answers(self.rows, answer), self.more
-
-    async def list_schedules(self, _scope: None, _wanted: Any, answer: Any) -> tuple[list[Any], None]:
-        return self._answers(self.repeated, answer), None
-
-    def _answers(self, rows: list[tuple[str, int, str | None]], answer: Any) -> list[Any]:
-        return [
-            answer(SimpleNamespace(timer=Timer("billing", "t", 0, url, 0, 0, attempts=attempts), suspended=suspended))
-            for url, attempts, suspended in rows
-        ]
-
-    def name_of(self, url: str) -> str:
-        return parse_url(url).origin.destination
-
-
-async def test_a_place_has_recovered_once_nothing_waits_to_be_tried_there_again() -> None:
-    pending, listed = Pending(("http://u:p@psp/charge?key=1", 2, None)), Listed()
-    retries = Retries(pending, listed)  # type: ignore[arg-type]
-    failing = {PLACE: Failures(5, 0, "HTTP_500", NOW - 5 * MINUTE)}
-
-    async def attention() -> dict[str, Failures]:
-        await retries._read()
-        return needing_attention(failing, lambda _: None, retries.recovered)
-
-    # Before the store was read, it is not known.
-    assert needing_attention(failing, lambda _: None, retries.recovered) == failing
-    assert await attention() == failing
-    # Others, and what waits for its first attempt, don't matter.
-    pending.rows = [("http://psp/charge", 0, None), ("http://psp/refund", 2, None)]
-    assert await attention() == {}
-    # An occurrence of a schedule, or a timer that the settings keep from being sent, does.
-    pending.repeated = [("http://psp/charge", 1, None)]
-    assert await attention() == failing
-    pending.repeated, pending.rows = [], [("http://psp/charge", 0, "egress")]
-    assert await attention() == failing
-    pending.rows = []
-    assert await attention() == {}
-    # What is left of many is not known, nor what failed just now, nor anything while the store is away.
-    pending.more = "more"
-    assert await attention() == failing
-    pending.more = None
-    failing[PLACE] = Failures(5, 0, "HTTP_500", NOW - 30 * SECOND)
-    assert await attention() == failing
-    listed.now = NOW + MINUTE
-    assert await attention() == {}
-    pending.away = True
-    assert await attention() == failing
-    # Timers that failed are none that recover.
-    pending.away, failing[PLACE] = False, Failures(5, 1, "HTTP_500", NOW - 5 * MINUTE)
-    assert await attention() == failing
+    assert rows(alarms=[late] * 7, more_alarms=True)[-1][2] == "2+"
+    title = judged(alarms=[late] * 1_000, more_alarms=True, schedules=1, more_schedules=True).title
+    assert title == (
+        "Nothing is overdue. 1 or more schedules have paused themselves, and 1,000 or more monitors are late or have"
+        " failed."
+    )
 
 
 def test_bars_stack_outcomes_without_overlap_and_lead_to_their_minute() -> None:
@@ -547,3 +487,25 @@ async def test_schedules_that_paused_themselves_are_found_in_several_looks() -> 
     assert len(paused.all) == 2
     await paused._read()
     assert paused.all == []
+
+
+async def test_what_is_found_beyond_what_is_kept_is_not_denied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looks, "KEPT_MAX", 2)
+    each = PausedSchedule("a", "a", 3, NOW, at_once=True)
+    found = [each._replace(schedule_id=name) for name in "abc"]
+    parts = {None: (found[:2], "1"), "1": (found[2:], "2"), "2": ([], None)}
+
+    class Parts:
+        async def list_answers(self, wanted: Any, _answer: Any) -> Any:
+            return parts[wanted.cursor]
+
+    paused = PausedSchedules(Parts())  # type: ignore[arg-type]
+    states = []
+    for _ in range(4):
+        await paused._read()
+        states.append((len(paused.all), paused.complete, paused.more))
+    assert states == [(2, False, False), (2, False, True), (2, False, True), (2, False, True)]
+    # Once fewer are wanted, that is known again after one way through all rows.
+    parts["1"] = ([], None)
+    await paused._read()
+    assert (paused.complete, paused.more) == (True, False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import shlex
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -10,12 +12,14 @@ import msgspec
 import pytest
 from tests.support.cases import each
 
+from tocsin.model.audit import AuditAction
 from tocsin.model.errors import InvalidInput
 from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.timer import RawBody, Status, Timer
 from tocsin.timers.service import TimerView
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.pages import presentation
+from tocsin.web.pages.admin import audit
 from tocsin.web.pages.context import Fields, read_form
 from tocsin.web.pages.destinations import waiting_path
 from tocsin.web.pages.forms import curl, due
@@ -332,3 +336,10 @@ def test_parts_of_a_list_contain_all_rows_in_order() -> None:
         assert [row for part in parts for row in part] == list(range(count))
         assert all(len(part) <= presentation.PART_ROWS for part in parts)
         assert len(parts) == max(-(-count // presentation.PART_ROWS), 1)
+
+
+def test_each_action_of_the_audit_trail_has_words_once() -> None:
+    tree = ast.parse(Path(audit.__file__).read_text())
+    (words,) = [node for node in ast.walk(tree) if isinstance(node, ast.Dict) and len(node.keys) > 10]
+    named = [key.attr for key in words.keys if isinstance(key, ast.Attribute)]
+    assert sorted(named) == sorted(AuditAction.__members__)

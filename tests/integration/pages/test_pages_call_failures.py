@@ -32,7 +32,7 @@ async def test_groups_of_calls_stand_beside_those_of_timers(node: Node) -> None:
     browser, tenant, other = node.browser(), new_id(), new_id()
     # The node itself refuses it.
     gone = f"{node.server.url}/gone"
-    await submitted(browser, tenant, 3, gone, tags=["eu"])
+    ids = await submitted(browser, tenant, 3, gone, tags=["eu"])
     (foreign,) = await submitted(browser, other, 1, gone)
     await browser.create("t", callbackUrl=gone, delay="0s", retryPolicy={"maxAttempts": 1})
     group = (await failed(browser, 3, tenant=tenant))["groups"][0]
@@ -50,6 +50,8 @@ async def test_groups_of_calls_stand_beside_those_of_timers(node: Node) -> None:
     shown = (await browser.get("/failures/calls/group", params=query)).text
     for text in (group["error"], "Charge order 17", "Service calls", "Send one", "Replay 3", '{"order":17}'):
         assert text.replace('"', "&#34;") in shown or text in shown, text
+    # On phones, whole ids would leave no room for the rest.
+    assert all(f' title="{each}">…{each[-8:]}</a>' in shown for each in ids)
     exported = (await browser.get("/failures/calls/export.csv", params=query)).text.splitlines()
     assert (len(exported), exported[0].split(",")[2]) == (4, "tenant")
 

@@ -143,7 +143,8 @@ class AuditHandlers:
 
     @Operation("listAudit", "/api/v1/audit/list", Role.ADMIN, Reach.SERVICE, body_optional=True)
     async def list(self, request: ApiRequest, sent: wire.ListAudit) -> wire.AuditPage:
-        """Sign-ins, sign-outs, and changes of all but timers, schedules and service calls, newest first: which key, when,
-        from which address, on which node. Entries are kept for the setting `audit_retention`. With a filter a page may be
-        short, even empty, and still have a nextCursor: the search stops after many entries that don't match."""
+        """Sign-ins, sign-outs, and changes of all but timers, schedules and service calls, of which only changes over MCP are
+        listed; newest first: which key, when, from which address, on which node. Entries are kept for the setting
+        `audit_retention`. With a filter a page may be short, even empty, and still have a nextCursor: the search stops after
+        many entries that don't match."""
         return audit_page(await read_audit(self._audit, audit_query(sent, self._rules)))

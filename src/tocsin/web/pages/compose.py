@@ -140,7 +140,7 @@ def compose(
     single = SingleSignOn(site, sessions, provider, parts.hosts, parts.auth_failures)
     welcome = Welcome(site, own_url=own_url, now_us=clock.now_us)
     timers, timer, schedule, call = TimerList(site), TimerDetail(site), ScheduleDetail(site), CallDetail(site)
-    calls = CallList(site)
+    calls, store = CallList(site), StorePage(site, parts.statistics, database)
     monitors = MonitorRequests(Monitors(service), site.parser, site.audit, parts.base_url, parts.hosts)
     monitor_pages = MonitorPages(site, monitors)
     inbox_pages = [] if parts.inbox is None else [InboxPage(site, parts.inbox)]
@@ -172,7 +172,7 @@ def compose(
         Shell(site),
         Finder(site),
         Administration(site),
-        StorePage(site, parts.statistics, database),
+        store,
         Namespaces(site),
         Keys(site, api_keys, operations),
         AuditTrail(site),
@@ -200,6 +200,7 @@ def compose(
             *(part.close for part in attention),
             upcoming.close,
             site.counts.close,
+            store.close,
             *(page.close for page in inbox_pages),
         ],
     )

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
+from starlette.responses import Response
+
 from tocsin.model.errors import TocsinError
 from tocsin.model.schedule import ScheduleStatus
 from tocsin.model.timer import Status
@@ -29,8 +31,9 @@ _SCAN_ROWS_MAX, _BYTES_MAX = 5_000, 1024 * 1024
 _INTERVAL_S = 5.0
 #: How long a page waits for counts; without them it is shown nevertheless, and they are there next time.
 _WAIT_S = 0.15
-#: Scopes whose counts are kept; the one that was asked for longest ago is dropped.
-_SCOPES_MAX = 200
+#: Scopes whose counts are kept; the one that was asked for longest ago is dropped, unless it is being counted. An open page
+#: asks for up to three every ten seconds.
+_SCOPES_MAX = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,13 @@ class BoundedCount:
 Numbers = Mapping[str, BoundedCount]
 
 
+def badge(known: BoundedCount | None) -> Response:
+    """The number in the rail beside another page, empty for none; 204 if it is not known now, and what is shown stays."""
+    if known is None:
+        return Response(status_code=204)
+    return Response(known.short if known.number else "", media_type="text/html")
+
+
 async def count_timers(service: TimerService, wanted: ListRequest) -> BoundedCount:
     """How many timers match. Raises NamespaceNotFound, Unavailable."""
     return BoundedCount(*await service.count(wanted))
@@ -66,6 +76,11 @@ class _ScopeCounts(Refreshed):
         #: Makes the next counts: that of the latest request.
         self.count: Callable[[], Awaitable[Numbers]] | None = None
         self.numbers: Numbers = {}
+
+    @property
+    def counting(self) -> bool:
+        """Whether it is being counted, or waits for its turn."""
+        return self._reading is not None and not self._reading.done()
 
     async def _read(self) -> None:
         count, self.count = self.count, None
@@ -84,17 +99,21 @@ class Counts(Generic[K]):
         self._turn = asyncio.Semaphore(1)
 
     async def of(self, scope: K, read: Callable[[], Awaitable[Numbers]]) -> Numbers:
-        """The counts of the scope, as of a few seconds ago, which `read` makes; empty ones if they take too long now."""
+        """The counts of the scope, as of a few seconds ago, which `read` makes; empty ones if they take too long now, or too
+        many others are being counted."""
 
         async def in_turn() -> Numbers:
             async with self._turn:
                 return await read()
 
-        counts = self._scopes.pop(scope) if scope in self._scopes else _ScopeCounts()
+        if scope not in self._scopes and len(self._scopes) >= _SCOPES_MAX:
+            idle = next((each for each, known in self._scopes.items() if not known.counting), None)
+            if idle is None:
+                return {}
+            del self._scopes[idle]
+        counts = self._scopes.pop(scope, None) or _ScopeCounts()
         self._scopes[scope] = counts
         counts.count = in_turn
-        if len(self._scopes) > _SCOPES_MAX:
-            await self._scopes.pop(next(iter(self._scopes))).close()
         try:
             async with asyncio.timeout(_WAIT_S):
                 await counts.refresh()

@@ -46,7 +46,6 @@ ACTIONS = {
     AuditAction.JOB_CREATED: "Created job",
     AuditAction.JOB_CHANGED: "Changed job",
     AuditAction.JOB_ENDED: "Ended job",
-    AuditAction.DESTINATION_CHANGED: "Changed destination",
     AuditAction.INBOX_OPENED: "Began to drain",
     AuditAction.INBOX_REPLAYED: "Replayed dead rows of",
     AuditAction.INBOX_DELETED: "Deleted dead rows of",

@@ -25,7 +25,7 @@ from tocsin.web.http.errors import Forbidden
 from tocsin.web.http.failures import FailureRequests
 from tocsin.web.http.jobs import JobRequests
 from tocsin.web.pages.context import Fields, Handler, RequestContext
-from tocsin.web.pages.counts import COUNTED_MAX, BoundedCount, Numbers
+from tocsin.web.pages.counts import COUNTED_MAX, BoundedCount, Numbers, badge
 from tocsin.web.pages.failures import shown
 from tocsin.web.pages.failures.shown import Found, Member
 from tocsin.web.pages.jobs import job_path
@@ -112,8 +112,7 @@ class FailurePages(Part):
             return {"failures": BoundedCount(number, more)}
 
         numbers = await self._site.counts.of(("failures", of_timers, of_calls, calls is None), read)
-        known = numbers.get("failures")
-        return Response(known.short if known is not None and known.number else "", media_type="text/html")
+        return badge(numbers.get("failures"))
 
     @route("GET", "/failures/group")
     async def group(self, context: RequestContext) -> Response:

@@ -18,7 +18,7 @@ from tocsin.web.http.access import listed_in
 from tocsin.web.http.monitor_wire import DeleteMonitor, MonitorName
 from tocsin.web.http.monitors import MonitorRequests
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.counts import BoundedCount, Numbers
+from tocsin.web.pages.counts import BoundedCount, Numbers, badge
 from tocsin.web.pages.monitors import presentation
 from tocsin.web.pages.monitors.presentation import STATES, MonitorRow, monitor_path, rank
 from tocsin.web.pages.overview.alarms import ALARMING
@@ -93,8 +93,7 @@ class MonitorPages(Part):
             views, cursor = await self._monitors.list(wanted)
             return {"trouble": BoundedCount(len(views), cursor is not None and bool(views))}
 
-        known = (await self._site.counts.of(("monitors", scope), read)).get("trouble")
-        return Response(known.short if known is not None and known.number else "", media_type="text/html")
+        return badge((await self._site.counts.of(("monitors", scope), read)).get("trouble"))
 
     @route("POST", "/monitors/{change:str}")
     async def change(self, context: RequestContext) -> Response:

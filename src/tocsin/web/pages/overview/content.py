@@ -45,12 +45,15 @@ def verdict(
     flows: Sequence[PausedFlow] = (),
     schedules: int = 0,
     alarms: Sequence[Alarm] = (),
+    more_schedules: bool = False,
+    more_alarms: bool = False,
     scoped: bool = False,
 ) -> Verdict:
     """The verdict on the scope's last minute, hour and calls of the last minute. `due`: timers of the next hour; `failing`:
     how many destinations failed in the last minutes; `destinations`, `flows`: the paused ones; `others`: why this node is not
     ready, apart from a pause; `outages`: those of the last hour; `schedules`: how many paused themselves; `alarms`: the
-    monitors that are late or have failed; `scoped`: the scope is one namespace, and what is overdue may be in another one."""
+    monitors that are late or have failed; `more_schedules`, `more_alarms`: there may be more of these; `scoped`: the scope is
+    one namespace, and what is overdue may be in another one."""
     if present.pauses:
         return _paused(present, others, database)
     if others:
@@ -63,7 +66,18 @@ def verdict(
         )
         title = f"Timers are late{where}: the oldest due one has waited {behind}."
         return Verdict(title, f"{_rate(minute)}. {past}", "alarm")
-    troubles = _troubles(minute, failing, paused, destinations, flows, schedules, alarms, present.silent, calls)
+    troubles = _troubles(
+        minute,
+        failing,
+        paused,
+        destinations,
+        flows,
+        BoundedCount(schedules, more_schedules),
+        alarms,
+        more_alarms,
+        present.silent,
+        calls,
+    )
     if not minute.fires and not troubles:
         soon = _soon(due, known=present.overdue_s is not None)
         return Verdict("Quiet: nothing fired in the last minute.", f"{soon}{past}", "calm")
@@ -107,8 +121,9 @@ def _troubles(
     paused: Sequence[PausedNamespace],
     destinations: Sequence[PausedDestination],
     flows: Sequence[PausedFlow],
-    schedules: int,
+    schedules: BoundedCount,
     alarms: Sequence[Alarm],
+    more_alarms: bool,
     silent: Sequence[str],
     calls: CallCounts,
 ) -> str:
@@ -134,14 +149,15 @@ def _troubles(
         )
     if flows:
         found.append(f"the flow {flows[0].match} is paused" if len(flows) == 1 else f"{len(flows)} flows are paused")
-    if schedules:
+    if schedules.number:
+        alone = schedules == BoundedCount(1)
         found.append(
-            "a schedule has paused itself" if schedules == 1 else f"{schedules} schedules have paused themselves"
+            "a schedule has paused itself" if alone else f"{_at_least(schedules)} schedules have paused themselves"
         )
-    if len(alarms) == 1:
+    if len(alarms) == 1 and not more_alarms:
         found.append(f"the monitor {alarms[0].monitor_id} {'is late' if alarms[0].late else 'has failed'}")
     elif alarms:
-        found.append(f"{count(len(alarms))} monitors are late or have failed")
+        found.append(f"{_at_least(BoundedCount(len(alarms), more_alarms))} monitors are late or have failed")
     if silent:
         found.append(
             f"the node {silent[0]} does not respond" if len(silent) == 1 else f"{len(silent)} nodes do not respond"
@@ -150,6 +166,10 @@ def _troubles(
         return ""
     words = _listed(found)
     return f"{words[:1].upper()}{words[1:]}."
+
+
+def _at_least(number: BoundedCount) -> str:
+    return f"{count(number.number)}{' or more' if number.more else ''}"
 
 
 def _listed(found: Sequence[str]) -> str:

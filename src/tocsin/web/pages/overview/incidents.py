@@ -12,6 +12,7 @@ from tocsin.statistics.counting import PATH_CHARS_MAX
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import OTHER_DESTINATIONS, OTHER_NAMESPACES, Failures, Slot, split_place
 from tocsin.web.http.instants import format_instant
+from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.outages import RUNBOOK, was, why
 from tocsin.web.pages.overview.alarms import Alarm
 from tocsin.web.pages.overview.band import Link, Part, spark
@@ -57,6 +58,8 @@ def incidents(
     flows: Sequence[PausedFlow],
     schedules: Sequence[PausedSchedule],
     alarms: Sequence[Alarm],
+    more_schedules: bool = False,
+    more_alarms: bool = False,
     slots: Sequence[Slot],
     failing: Mapping[str, Failures],
     left: Callable[[str], int | None],
@@ -69,15 +72,16 @@ def incidents(
     link: Link,
 ) -> list[Incident]:
     """All rows. `wanted` are the namespaces of the scope, `may_write` those of them in which the reader may change something;
-    `left`: how many failures of a place are still listed, if that is known; `database` is the store's name and place."""
+    `more_schedules`, `more_alarms`: there may be more of these; `left`: how many failures of a place are still
+    listed, if that is known; `database` is the store's name and place."""
     rows = [_pause(each, database, docs, now_us) for each in pauses]
     rows += _groups(slots, failing, left, wanted, now_us, link)
     rows += _calls(calls_failing)
-    rows += _monitors(alarms, link)
+    rows += _monitors(alarms, more_alarms, link)
     rows += [_namespace(each, may_admin, link) for each in paused[:_NAMESPACES_MAX]]
     rows += [_destination(each, may_admin) for each in destinations[:_DESTINATIONS_MAX]]
     rows += [_flow(each, may_admin) for each in flows[:_FLOWS_MAX]]
-    rows += _schedules(schedules, may_write, link)
+    rows += _schedules(schedules, more_schedules, may_write, link)
     ended = [each for each in outages if each.to_us is not None][:_OUTAGES_MAX]
     return [*rows, *(_outage(each, database, link) for each in ended)]
 
@@ -163,7 +167,7 @@ def _calls(failing: Mapping[str, Failures]) -> list[Incident]:
     return rows
 
 
-def _monitors(alarms: Sequence[Alarm], link: Link) -> list[Incident]:
+def _monitors(alarms: Sequence[Alarm], uncounted: bool, link: Link) -> list[Incident]:
     """Monitors that are late or have failed, the latest first; one row leads to those that have none."""
     latest = sorted(alarms, key=lambda each: -each.since)
     rows = [
@@ -178,9 +182,10 @@ def _monitors(alarms: Sequence[Alarm], link: Link) -> list[Incident]:
         for each in latest[:_MONITORS_MAX]
     ]
     if more := len(latest) - len(rows):
+        number = BoundedCount(more, uncounted).short
         words = "Other monitors are late or have failed" if more > 1 else "Another monitor is late or has failed"
         everything = link({}).replace("/timers", "/monitors", 1).removesuffix("?")
-        rows.append(Incident("late", words, "The list of monitors has them.", count(more), "more", "Show", everything))
+        rows.append(Incident("late", words, "The list of monitors has them.", number, "more", "Show", everything))
     return rows
 
 
@@ -226,7 +231,9 @@ def _flow(paused: PausedFlow, may_admin: bool) -> Incident:
     )
 
 
-def _schedules(paused: Sequence[PausedSchedule], may_write: Callable[[str], bool], link: Link) -> list[Incident]:
+def _schedules(
+    paused: Sequence[PausedSchedule], uncounted: bool, may_write: Callable[[str], bool], link: Link
+) -> list[Incident]:
     """Schedules that paused themselves, the latest first; one row leads to those that have none."""
     latest = sorted(paused, key=lambda each: -each.ended_at)
     rows = [
@@ -246,11 +253,10 @@ def _schedules(paused: Sequence[PausedSchedule], may_write: Callable[[str], bool
         for each in latest[:_SCHEDULES_MAX]
     ]
     if more := len(latest) - len(rows):
+        number = BoundedCount(more, uncounted).short
         words = "Other schedules have paused themselves" if more > 1 else "Another schedule has paused itself"
         everything = link({"view": "paused"}).replace("/timers", "/schedules", 1)
-        rows.append(
-            Incident("paused", words, "They are among the paused ones.", count(more), "more", "Show", everything)
-        )
+        rows.append(Incident("paused", words, "They are among the paused ones.", number, "more", "Show", everything))
     return rows
 
 

@@ -13,7 +13,7 @@ from tocsin.tasks import Refreshed
 READ_INTERVAL_S = 5.0
 #: Reads with which one look goes on.
 LOOK_READS_MAX = 10
-#: Rows of which something is kept.
+#: Rows of which something is kept, of one way through all of them.
 KEPT_MAX = 1_000
 
 #: What is kept of a row. It begins with namespace and id.
@@ -30,8 +30,11 @@ class Looked(Refreshed, Generic[R]):
         self._cursor: str | None = None
         self._found: list[R] = []
         self._before: list[R] = []
-        #: Whether all rows have been looked at once.
+        #: Whether every row that is wanted is known: all were looked at once, and no more found than are kept.
         self.complete = False
+        #: Whether more were found than are kept.
+        self.more = False
+        self._more_here = False
 
     @abstractmethod
     async def look(self, cursor: str | None) -> tuple[Sequence[R], str | None]:
@@ -48,6 +51,10 @@ class Looked(Refreshed, Generic[R]):
         except Unavailable:
             return
         self._found += found
-        del self._found[KEPT_MAX:]
+        if len(self._found) > KEPT_MAX:
+            del self._found[KEPT_MAX:]
+            self._more_here = self.more = True
+            self.complete = False
         if self._cursor is None:
-            self.complete, self._found, self._before = True, [], self._found
+            self.more, self._more_here = self._more_here, False
+            self.complete, self._found, self._before = not self.more, [], self._found

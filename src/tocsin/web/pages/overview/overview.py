@@ -176,6 +176,8 @@ class Overview(Part):
             database=self._database,
             schedules=len(self._paused_schedules(scope)),
             alarms=self._alarms(scope),
+            more_schedules=self._schedules.more,
+            more_alarms=self._attention.alarms.more,
             scoped=bool(scope.namespace),
         )
 
@@ -202,6 +204,8 @@ class Overview(Part):
                 flows=self._paused_flows(scope),
                 schedules=self._paused_schedules(scope),
                 alarms=self._alarms(scope),
+                more_schedules=self._schedules.more,
+                more_alarms=self._attention.alarms.more,
                 slots=slots,
                 failing=self._failing(hour, sums.failing),
                 left=left,
@@ -268,7 +272,7 @@ class Overview(Part):
             max((each.ended_at // 1_000_000 for each in schedules), default=0),
             len(alarms := self._alarms(scope)),
             max((each.since // 1_000_000 for each in alarms), default=0),
-            self._attention.retries.read_at_us // _MINUTE_US,
+            self._attention.retries.version(scope.wanted),
             " ".join(
                 f"{each.name}:{each.waiting.number}" for each in self._paused.namespaces if scope.wanted(each.name)
             ),

@@ -3,11 +3,13 @@ recovered once none does."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tocsin.model.errors import TocsinError
 from tocsin.model.failure import destination_of
 from tocsin.model.timer import Status
 from tocsin.ports.clock import Clock
-from tocsin.statistics.slots import Failures
+from tocsin.statistics.slots import Failures, split_place
 from tocsin.tasks import Refreshed
 from tocsin.timers.listing import IdListRequest
 from tocsin.timers.service import ListRequest, TimerService, TimerView
@@ -18,8 +20,12 @@ from tocsin.web.pages.overview.places import Places, has_own_name
 _READ_MAX = 1_000
 #: The minimum time between two reads of the store, however many pages are open.
 _READ_INTERVAL_S = 10.0
+#: The same after there were more than are read: there will hardly be fewer soon.
+_TOO_MANY_INTERVAL_US = 300_000_000
 #: For how long nothing has failed at a place that has recovered. By then the retry of what failed last is stored.
 _QUIET_US = 60_000_000
+#: The slots of the statistics, at whose start a failure is counted.
+_SLOT_US = 60_000_000
 
 
 class Retries(Refreshed):
@@ -33,13 +39,22 @@ class Retries(Refreshed):
         self._places: frozenset[str] = frozenset()
         #: When all of them were read; 0: they are not known.
         self.read_at_us = 0
+        self._read_again_at_us = 0
 
     def recovered(self, place: str, failures: Failures) -> bool:
         """Whether nothing has failed at a place of the statistics for a while, and nothing waits to be tried there again."""
-        return self.read_at_us - failures.last_at >= _QUIET_US and place not in self._places and has_own_name(place)
+        quiet = self.read_at_us >= failures.last_at + _SLOT_US + _QUIET_US
+        return quiet and place not in self._places and has_own_name(place)
+
+    def version(self, wanted: Callable[[str], bool]) -> str:
+        """Changes with the places in these namespaces that have recovered."""
+        waiting = frozenset(place for place in self._places if wanted(split_place(place)[0]))
+        return f"{self.read_at_us // _SLOT_US}:{hash(waiting)}"
 
     async def _read(self) -> None:
         now_us, places = self._clock.now_us(), Places(self._service)
+        if now_us < self._read_again_at_us:
+            return
 
         def place_of(view: TimerView) -> str | None:
             timer = view.timer
@@ -51,10 +66,15 @@ class Retries(Refreshed):
         pending = ListRequest(None, frozenset({Status.PENDING}), limit=_READ_MAX, reads_max=1)
         repeated = IdListRequest(limit=_READ_MAX, reads_max=LOOK_READS_MAX, of_several=True)
         try:
-            timers, more_timers = await self._service.list_answers(pending, place_of)
-            schedules, more_schedules = await self._service.list_schedules(None, repeated, place_of)
+            found, more = await self._service.list_answers(pending, place_of)
+            if more is None:
+                schedules, more = await self._service.list_schedules(None, repeated, place_of)
+                found += schedules
         except TocsinError:
             self.read_at_us = 0
             return
-        self._places = frozenset(place for place in [*timers, *schedules] if place is not None)
-        self.read_at_us = now_us if more_timers is None and more_schedules is None else 0
+        if more is not None:
+            self.read_at_us, self._read_again_at_us = 0, now_us + _TOO_MANY_INTERVAL_US
+            return
+        self._places = frozenset(place for place in found if place is not None)
+        self.read_at_us = now_us
