@@ -74,6 +74,26 @@ class Silent(Inner):
             self.busy.set()
 
 
+class Late(Inner):
+    """Keeps requests for tokens until they are answered. `was_asked` is set at each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.was_asked = asyncio.Event()
+        self._unanswered: list[Callable[[Result], None]] = []
+
+    def send(self, request: Request, done: Callable[[Result], None]) -> None:
+        self._unanswered.append(done)
+        self.was_asked.set()
+
+    async def answer(self, token: str) -> None:
+        """Answers the next request."""
+        await asyncio.wait_for(self.was_asked.wait(), PATIENCE_S)
+        self.was_asked.clear()
+        body = msgspec.json.encode({"access_token": token, "expires_in": 100})
+        self._unanswered.pop(0)(Result(Reply(200, (), body, False), 1, 1))
+
+
 class Sealed:
     """Opens what begins with its mark, in its context only."""
 
@@ -193,6 +213,26 @@ async def test_token_that_has_expired_is_not_sent() -> None:
         assert isinstance((await place.call("api")).outcome, Response)
         place.clock.advance(1)
         assert isinstance((await place.call("api")).outcome, NoCredential)
+
+
+async def test_those_who_wait_are_told_of_a_token_that_was_asked_for_before_the_former_one_expired() -> None:
+    inner = Late()
+    async with Place(inner) as place:
+        place.learn(oauth2())
+        await inner.answer("one")
+        await place.token()
+        place.clock.advance(MINUTE_US)
+        # It has the token renewed.
+        inner.status = 401
+        assert isinstance((await place.call("api")).outcome, Response)
+        await asyncio.wait_for(inner.was_asked.wait(), PATIENCE_S)
+        place.clock.advance(MINUTE_US)
+        assert isinstance((await place.call("api")).outcome, NoCredential)
+        place.woken.clear()
+        await inner.answer("two")
+        await asyncio.wait_for(place.woken.wait(), PATIENCE_S)
+        await place.call("api")
+        assert inner.sent[-1].identity == Identity("Bearer two")
 
 
 @pytest.mark.parametrize(
