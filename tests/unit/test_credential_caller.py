@@ -129,6 +129,8 @@ class Place:
 
     async def token(self) -> None:
         """Returns when the token that is missing has arrived."""
+        # That credentials were learned is told first.
+        await asyncio.sleep(0)
         self.woken.clear()
         await asyncio.wait_for(self.woken.wait(), PATIENCE_S)
 
@@ -233,6 +235,25 @@ async def test_those_who_wait_are_told_of_a_token_that_was_asked_for_before_the_
         await asyncio.wait_for(place.woken.wait(), PATIENCE_S)
         await place.call("api")
         assert inner.sent[-1].identity == Identity("Bearer two")
+
+
+async def test_an_error_of_one_who_waits_keeps_the_token_from_no_other() -> None:
+    errors: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+
+    def fails() -> None:
+        raise RuntimeError("a defect")
+
+    async with Place() as place:
+        place.inner.tokens = [(200, {"access_token": "one"})]
+        told = asyncio.Event()
+        place.learn(oauth2())
+        place.caller.ready = fails
+        place.caller.ready_for_calls = {fails: None, told.set: None}
+        await asyncio.wait_for(told.wait(), PATIENCE_S)
+        assert [str(each["exception"]) for each in errors[-2:]] == ["a defect"] * 2
+        # The token is kept valid as before.
+        assert place.caller._held["orders", "api"]._keeping.done() is False  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
