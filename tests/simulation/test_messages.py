@@ -19,7 +19,9 @@ def test_callbacks_are_on_time_beside_subjects_that_acknowledge_nothing() -> Non
         crowd.keep(f"m{i}", "nats://fine", 2 + i / 100, shard=i % 4)
     crowd.run(20)
     ended = {event.timer_id for event in crowd.events if isinstance(event, AttemptFinished)}
-    # All others have been invoked and have answered while none of these had.
+    # All others have been invoked, on time, and have answered while none of these had.
+    for host in ("fine", "nats://fine"):
+        assert max(crowd.late_s(host).values()) < 0.5
     assert ended == {f"{kind}{i}" for kind in "fm" for i in range(300)}
     hung = [call.invocation.url for call in crowd.receivers.calls if "hung" in call.invocation.url]
     assert {url: hung.count(url) for url in set(hung)} == {f"nats://hung{i}": 820 for i in range(3)}
