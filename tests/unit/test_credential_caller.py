@@ -74,6 +74,26 @@ class Silent(Inner):
             self.busy.set()
 
 
+class Late(Inner):
+    """Keeps requests for tokens until they are answered. `was_asked` is set at each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.was_asked = asyncio.Event()
+        self._unanswered: list[Callable[[Result], None]] = []
+
+    def send(self, request: Request, done: Callable[[Result], None]) -> None:
+        self._unanswered.append(done)
+        self.was_asked.set()
+
+    async def answer(self, token: str) -> None:
+        """Answers the next request."""
+        await asyncio.wait_for(self.was_asked.wait(), PATIENCE_S)
+        self.was_asked.clear()
+        body = msgspec.json.encode({"access_token": token, "expires_in": 100})
+        self._unanswered.pop(0)(Result(Reply(200, (), body, False), 1, 1))
+
+
 class Sealed:
     """Opens what begins with its mark, in its context only."""
 
@@ -109,6 +129,8 @@ class Place:
 
     async def token(self) -> None:
         """Returns when the token that is missing has arrived."""
+        # That credentials were learned is told first.
+        await asyncio.sleep(0)
         self.woken.clear()
         await asyncio.wait_for(self.woken.wait(), PATIENCE_S)
 
@@ -193,6 +215,45 @@ async def test_token_that_has_expired_is_not_sent() -> None:
         assert isinstance((await place.call("api")).outcome, Response)
         place.clock.advance(1)
         assert isinstance((await place.call("api")).outcome, NoCredential)
+
+
+async def test_those_who_wait_are_told_of_a_token_that_was_asked_for_before_the_former_one_expired() -> None:
+    inner = Late()
+    async with Place(inner) as place:
+        place.learn(oauth2())
+        await inner.answer("one")
+        await place.token()
+        place.clock.advance(MINUTE_US)
+        # It has the token renewed.
+        inner.status = 401
+        assert isinstance((await place.call("api")).outcome, Response)
+        await asyncio.wait_for(inner.was_asked.wait(), PATIENCE_S)
+        place.clock.advance(MINUTE_US)
+        assert isinstance((await place.call("api")).outcome, NoCredential)
+        place.woken.clear()
+        await inner.answer("two")
+        await asyncio.wait_for(place.woken.wait(), PATIENCE_S)
+        await place.call("api")
+        assert inner.sent[-1].identity == Identity("Bearer two")
+
+
+async def test_an_error_of_one_who_waits_keeps_the_token_from_no_other() -> None:
+    errors: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+
+    def fails() -> None:
+        raise RuntimeError("a defect")
+
+    async with Place() as place:
+        place.inner.tokens = [(200, {"access_token": "one"})]
+        told = asyncio.Event()
+        place.learn(oauth2())
+        place.caller.ready = fails
+        place.caller.ready_for_calls = {fails: None, told.set: None}
+        await asyncio.wait_for(told.wait(), PATIENCE_S)
+        assert [str(each["exception"]) for each in errors[-2:]] == ["a defect"] * 2
+        # The token is kept valid as before.
+        assert place.caller._held["orders", "api"]._keeping.done() is False  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -93,8 +93,8 @@ class OnceOnlyCall(CallInFlight):
     replayable = False
 
 
-#: How often the event loop polls its sockets before an expired deadline takes effect. One poll is enough for a loop that
-#: polls before it runs queued callbacks; uvloop polls after.
+#: How often the event loop polls its sockets before an expired deadline takes effect, where each request has a connection of
+#: its own. One poll is enough for a loop that polls before it runs queued callbacks; uvloop polls after.
 _POLLS_BEFORE_EXPIRY = 3
 
 
@@ -121,11 +121,13 @@ class Deadlines(Generic[T]):
     ends in time, so that a request costs a set insertion instead of a timer.
     """
 
-    def __init__(self, interval_us: int, expired: Callable[[T, int], None]) -> None:
-        """`expired` gets the request, and by how many nanoseconds its deadline was detected late."""
+    def __init__(self, interval_us: int, expired: Callable[[T, int], None], polls: int = _POLLS_BEFORE_EXPIRY) -> None:
+        """`expired` gets the request, and by how many nanoseconds its deadline was detected late. The event loop polls its
+        sockets `polls` times before: as often as it takes to read all that may have arrived."""
         self.requests: set[T] = set()
         self._interval_ns = interval_us * 1_000
         self._expired = expired
+        self._polls = polls
         self._next_ns: int | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -164,7 +166,7 @@ class Deadlines(Generic[T]):
             else:
                 sent.append(request)
         if sent:
-            self._after_polls(_POLLS_BEFORE_EXPIRY, sent, now_ns)
+            self._after_polls(self._polls, sent, now_ns)
 
     def _after_polls(self, polls: int, late: list[T], noticed_ns: int) -> None:
         if polls:

@@ -25,7 +25,7 @@ from tocsin.server.dev_folder import MARK
 from tocsin.settings import Settings
 from tocsin.sql.file_lock import FileLock
 from tocsin.stores.sqlite.connection import no_space
-from tocsin.stores.sqlite.files import BESIDE, copy_database, set_in_records
+from tocsin.stores.sqlite.files import BESIDE, clear_owners, copy_database, set_in_records
 from tocsin.stores.sqlite.store import folder_lock
 
 LIST = "backup.json"
@@ -114,6 +114,9 @@ def restore(settings: Settings, folder: Path, *, pause: bool) -> Backup:
             made.append(new)
             make_database(new)
             shutil.copyfile(folder / name, new)
+            if name == TIMERS:
+                # Those of the server that ran when the copy was taken: the next start would report it as interrupted.
+                clear_owners(new)
             if pause and name == TIMERS:
                 # What fires for a namespace whose record is damaged waits anyway.
                 set_in_records(new, NAMESPACES, "paused")

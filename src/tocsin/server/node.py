@@ -195,8 +195,6 @@ class Server:
         written_us = last_write_us(files[TIMERS]) if TIMERS in files else None
         total_shards = await store.open(settings.shards)
         await self._patience.refuse_transferred(store)
-        if store.capabilities.exclusive:
-            await report_interruption(store, written_us)
         seals = await open_seals(settings, store, machine.now_us())
         peers = None if store.capabilities.exclusive else await self._listen_to_peers(ends, store, watching)
         identity = self._identity(listener.getsockname()[1], peers)
@@ -250,6 +248,9 @@ class Server:
             ends.push_async_callback(end_tasks, spawn(signing.run(), self._on_fatal))
         ends.push_async_callback(due_caller.close)
         agent = relay.agent = await self._open_agent(parts, sending, due_caller, tracer)
+        if store.capabilities.exclusive:
+            # Not before: a start that is refused claims nothing, and the next one would report the same.
+            await report_interruption(store, written_us)
         engine = self.engine = await start_engine(
             parts,
             sending.caller if tracer is None else tracer.traced(sending.caller),

@@ -138,10 +138,10 @@ class CredentialCaller:
             task.add_done_callback(self._ending.discard)
 
     def woken(self) -> None:
-        """A credential that could not be sent may be by now."""
-        self.ready()
-        for ready in tuple(self.ready_for_calls):
-            ready()
+        """A credential that could not be sent may be by now. Each is told by itself: none fails for another's error."""
+        loop = asyncio.get_running_loop()
+        for ready in (self.ready, *self.ready_for_calls):
+            loop.call_soon(ready)
 
     # ------------------------------------------------------------------ test
 

@@ -288,7 +288,6 @@ class _Issued(_Bearing):
 
     async def _fetch(self) -> None:
         credential, tools = self.credential, self._tools
-        waited = self._token is None or not self._token.is_valid(tools.clock.boottime_us())
         try:
             secret = _secret(credential, tools)
             async with tools.fetches:
@@ -309,6 +308,8 @@ class _Issued(_Bearing):
             self._failures += 1
             self._error = _unforeseen(credential, "no token", error)
             return
+        # The former one may have expired since this one was asked for.
+        waited = self._token is None or not self._token.is_valid(tools.clock.boottime_us())
         self._token = Token(value, asked_at, asked_at + lifetime_us)
         self._failures, self._error = 0, ""
         if waited:

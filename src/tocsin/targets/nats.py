@@ -38,6 +38,9 @@ from tocsin.tasks import end_tasks
 _NAME = "tocsin timers"
 #: What a stored message stands for.
 _STORED = Response(200)
+#: How often the sockets are polled before a message expires. All share one connection, whose acknowledgements the client
+#: reads in pieces, of some hundreds each: so many polls read those of all slots.
+_POLLS_BEFORE_EXPIRY = 12
 
 
 class _Refusal(msgspec.Struct):
@@ -90,7 +93,9 @@ class NatsCaller:
         self._inbox = ""
         self._tokens = count()
         self._in_flight: dict[str, _InFlight] = {}
-        self._deadlines: Deadlines[_InFlight] = Deadlines(callback_limits.timeout_check_interval_us, self._expired)
+        self._deadlines: Deadlines[_InFlight] = Deadlines(
+            callback_limits.timeout_check_interval_us, self._expired, _POLLS_BEFORE_EXPIRY
+        )
         #: What waits for the connection that is being made: how each goes on.
         self._waiting: list[tuple[Invocation, Callable[[Exchange], None]]] = []
         self._connecting: asyncio.Task[None] | None = None

@@ -49,6 +49,8 @@ class SigningKeys:
         self._read_at = 0
         self._reading = asyncio.Lock()
         self._shared: asyncio.Task[None] | None = None
+        # Whether a key that was read can sign.
+        self._signs = False
         #: Called when there is a key to sign with for the first time.
         self.ready: Callable[[], object] = lambda: None
 
@@ -107,8 +109,10 @@ class SigningKeys:
                 # A key that is wanted stays so until the store answers: it must not end this pause.
                 await asyncio.sleep(_RETRY_S)
                 continue
+            # The first one of a node whose clock is ahead signs in a moment.
+            pause_s = _RETRY_S if self._keys and not self._signs else _INTERVAL_S
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_INTERVAL_S):
+                async with asyncio.timeout(pause_s):
                     await self._wanted.wait()
 
     async def turn(self, *, wanted: bool = False) -> None:
@@ -124,13 +128,14 @@ class SigningKeys:
         async with asyncio.timeout(self._timeout_s), self._reading:
             began_at = self._clock.boottime_us()
             version = await self._records.records_version(SIGNING_KEYS)
-            had = bool(self._keys)
             if version != self._version:
                 self._keys, self._version = await signing_keys(self._records), version
             self._read_at = began_at
         known = {each.kid for each in self._keys}
         self._private = {kid: key for kid, key in self._private.items() if kid in known}
-        if self._keys and not had:
+        signed, now_us = self._signs, self._clock.now_us()
+        self._signs = any(each.signs_from <= now_us for each in self._keys)
+        if self._signs and not signed:
             self.ready()
 
     async def _succeed(self, now_us: int) -> None:

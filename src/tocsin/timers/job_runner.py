@@ -67,15 +67,17 @@ _LOOK_S = 2.0
 #: a hundred at the highest rate: clients' writes and due timers wait for few of them, while each batch has enough for its
 #: fixed cost.
 _SLICE_INTERVAL_US, _SLICE_MAX_US = 10_000, 20_000
-#: Rows of about so long are changed shard by shard: a slice of few shards needs few reads of what is stored, and its commit
-#: few fences.
+#: Rows of about so long, at the rate and at the pace of those before, are changed shard by shard: a slice of few shards needs
+#: few reads of what is stored, and its commit few fences.
 _PART_US = 250_000
 #: A replayed timer is due so long after its turn: by then it is durable, unless the store is slow, and so timers of one slice
 #: begin one after another at the job's rate, and not together before others that are due.
 _REPLAY_AHEAD_US = 100_000
-#: Clients' writes that may wait at this node when a slice is begun; and how often, and with which pause, it waits for fewer.
-_CLIENTS_WAITING_MAX, _CLIENTS_CHECKS_MAX, _CLIENTS_CHECK_S = 100, 50, 0.02
-#: The place is stored each second: at the end of the part in which so long is over.
+#: Clients' writes that may wait at this node when a slice is begun; for how long in a part it waits for fewer, and with which
+#: pause.
+_CLIENTS_WAITING_MAX, _CLIENTS_FIRST_US, _CLIENTS_CHECK_S = 100, US_PER_SECOND, 0.02
+#: The place is stored at the end of the part in which so long is over: each second, or each other one while clients' writes
+#: wait.
 _SAVE_INTERVAL_US = US_PER_SECOND - _PART_US
 #: Pause before a call is repeated that failed.
 _RETRY_S = 0.5
@@ -200,6 +202,8 @@ class _Run:
         self._me = runner._context.incarnation.hex()
         self._job = job
         self._saved_us = 0
+        # How many rows a part has at the pace of the last one.
+        self._part_rows = sys.maxsize
         # Up to when the rate has been used, in boot time.
         self._used_to_us = runner._context.clock.boottime_us()
 
@@ -250,9 +254,11 @@ class _Run:
                 await self._end(JobState.FAILED, f"more rows match than matchMax, which is {job.match_max}")
                 return False
             size = min(room, len(rows))
-            if not job.dry_run:
-                size = min(size, max(job.rate_per_second * _PART_US // US_PER_SECOND, 1))
-            await self._change_by_shard(rows[:size])
+            if job.dry_run:
+                await self._change(rows[:size])
+            else:
+                size = min(size, self._size_of_part())
+                await self._change_by_shard(rows[:size])
             self._move_to(rows[size - 1].cursor)
             rows = rows[size:]
             if self._is_save_due():
@@ -267,11 +273,20 @@ class _Run:
 
     async def _change_by_shard(self, part: Sequence[JobRow]) -> None:
         """Changes rows at the job's rate, those of a shard together. The job's place must not be stored meanwhile."""
+        began_us = self._context.clock.boottime_us()
         left = sorted(part, key=lambda row: row.shard_id)
         while left:
-            size = len(left) if self._job.dry_run else await self._rows_due(len(left))
+            size = await self._rows_due(len(left), began_us)
             await self._change(left[:size])
             left = left[size:]
+        self._part_rows = len(part) * _PART_US // max(self._context.clock.boottime_us() - began_us, 1)
+
+    def _size_of_part(self) -> int:
+        """So many rows that the part ends in time, as pauses and cancellations are noticed when the place is stored; at least
+        a slice."""
+        rate = self._job.rate_per_second
+        slice_rows, most = (rate * us // US_PER_SECOND for us in (_SLICE_MAX_US, _PART_US))
+        return max(min(self._part_rows, most), slice_rows, 1)
 
     def _move_to(self, cursor: str | None) -> None:
         """Goes on behind the cursor, before which everything is done."""
@@ -304,16 +319,15 @@ class _Run:
         end_us = clock.now_us() + self._used_to_us - clock.boottime_us() + _REPLAY_AHEAD_US
         return range(end_us - (rows - 1) * row_us, end_us + 1, row_us)
 
-    async def _rows_due(self, wanted: int) -> int:
+    async def _rows_due(self, wanted: int, began_us: int) -> int:
         """How many of the wanted rows may be changed at once: those that are due at the job's rate, for which it waits, also
-        while many clients' writes wait. A slice that took long is followed by a larger one; what is beyond that is not caught
-        up."""
+        while many clients' writes wait, but no longer than until a second after the part began, at `began_us` of boot time. A
+        slice that took long is followed by a larger one; what is beyond that is not caught up."""
         clock, row_us = self._context.clock, US_PER_SECOND // self._job.rate_per_second
         next_us = self._used_to_us + max(_SLICE_INTERVAL_US, row_us)
         await asyncio.sleep(max(next_us - clock.boottime_us(), 0) / 1e6)
-        for _ in range(_CLIENTS_CHECKS_MAX):
-            if self._service.writes_waiting <= _CLIENTS_WAITING_MAX:
-                break
+        until_us = began_us + _CLIENTS_FIRST_US
+        while self._service.writes_waiting > _CLIENTS_WAITING_MAX and clock.boottime_us() < until_us:  # noqa: ASYNC110 -- no signal
             await asyncio.sleep(_CLIENTS_CHECK_S)
         if not self._runs_here():
             raise _Superseded
@@ -403,7 +417,7 @@ class _Run:
         transaction."""
         left = rows
         while left:
-            size = await self._rows_due(len(left))
+            size = await self._rows_due(len(left), self._context.clock.boottime_us())
             part, left = left[:size], left[size:]
             live = [row.live for row in part if row.live is not None]
             if live:

@@ -134,7 +134,7 @@ class NamespaceDeletion:
         for row in page.rows:
             shard_id, live = namespaces.shard_of(self._name, row.uuid), None
             if isinstance(row, StoredRow):
-                live = JobRow(self._name, row.timer_id, ROWS, partial(self._deletion_of, shard_id, row.uuid))
+                live = JobRow(self._name, row.timer_id, "", partial(self._deletion_of, shard_id, row.uuid))
                 pending = pending or not row.namespace.endswith(NOTIFICATIONS_SUFFIX)
             found.append(Row(shard_id, row.uuid, live))
         return Rows(found, pending, page.cursor)

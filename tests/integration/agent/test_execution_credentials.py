@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.integration.agent.execution_parts import Bench, FakeDelivery, Service
 from tests.integration.agent.test_execution_flows import ok, paths
 from tests.support.flow_gates import SlotsGate
 from tocsin.model.errors import StoreUnavailable
+from tocsin.ports.http import Request, Result
 from tocsin.service_calls.events import ExecutionNotSent
 from tocsin.service_calls.messages import ExecutionSucceeded
 
@@ -109,3 +111,28 @@ async def test_a_credential_that_is_lost_while_the_database_is_away_keeps_no_slo
         assert paths(service) == ["/do/other", "/do/held"]
         await bench.changes.until(lambda: bench.executor.in_flight == 0)
         assert (bench.log.suspended, bench.gate.waiting, bench.gate.in_use["k"]) == ({}, {}, 0)
+
+
+async def test_an_error_of_one_order_keeps_the_credential_from_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(str(context["exception"])))
+    async with waiting("api") as bench, Service(ok, bench.changes) as service:
+        bench.log.open.clear()
+        held = [bench.order(f"{service.url}/{n}", credential="api") for n in range(2)]
+        await bench.hand_over(*held)
+        # The write is under way.
+        await asyncio.sleep(0)
+        bench.credentials.ready.clear()
+        bench.log.open.set()
+        await bench.changes.until(lambda: all(order.settled == "acked" for order in held))
+        send = bench.caller.send
+
+        def fail_once(request: Request, done: Callable[[Result], None]) -> None:
+            monkeypatch.setattr(bench.caller, "send", send)
+            raise RuntimeError("a defect")
+
+        monkeypatch.setattr(bench.caller, "send", fail_once)
+        bench.credentials.put("api")
+        await bench.changes.until(lambda: any(bench.has_ended(bench.execution_id(order)) for order in held))
+        assert errors == ["a defect"]
+        assert paths(service) == ["/do/1"]

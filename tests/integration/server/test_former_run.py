@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.calls import Api
 from tests.support.server import ServerProcess
 
@@ -19,6 +21,12 @@ async def test_a_start_after_a_kill_logs_when_the_former_run_wrote_last(tmp_path
     await Api(server).create("one", "http://127.0.0.1:9/", delay="1h")
     await server.kill()
     assert INTERRUPTED not in server.log()
+    server.flags = ("--no-agent", "--host", "0.0.0.0")
+    # It needs a key, claims nothing, and leaves the report to the next start.
+    with pytest.raises(AssertionError, match="has no API key"):
+        await server.start()
+    assert INTERRUPTED not in server.log()
+    server.flags = ("--no-agent",)
     await server.start()
     assert await server.stop() == 0
     await server.start()

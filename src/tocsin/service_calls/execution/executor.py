@@ -355,7 +355,8 @@ class Executor:
             if self._lacks_credential(order):
                 self._without_credential.append(order)
             else:
-                self._request(order)
+                # By itself: an error of one must not take the others along.
+                asyncio.get_running_loop().call_soon(self._request, order)
 
     def _lacks_credential(self, order: Order) -> bool:
         name = order.credential

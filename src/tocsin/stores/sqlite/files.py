@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -14,6 +16,7 @@ from tocsin.model.access import ApiKey
 from tocsin.model.errors import StoreError, StoreUnavailable
 from tocsin.private_files import make_database, sync
 from tocsin.stores.sqlite.connection import has_no_space, no_space, translate_error
+from tocsin.stores.sqlite.dialect import DIALECT
 
 #: How long to wait for a transaction that recovers the log.
 _GLANCE_TIMEOUT_MS = 5_000
@@ -89,18 +92,32 @@ def _copy(reading: apsw.Connection, target: Path) -> None:
 
 def set_in_records(path: Path, kind: str, member: str) -> None:
     """Sets a member of each record of a kind to true, in a timers' database that no server uses. Raises StoreError."""
+    with _changing(path) as connection:
+        connection.execute(
+            "UPDATE records SET record_value = json_set(record_value, '$.' || ?, json('true')), "
+            "record_version = record_version + 1 "
+            # Damaged ones stay as they are.
+            "WHERE record_kind = ? AND record_key <> '' AND json_valid(record_value)",
+            (member, kind),
+        )
+
+
+def clear_owners(path: Path) -> None:
+    """Clears the owners of all shards, in a timers' database that no server uses. Raises StoreError."""
+    with _changing(path) as connection:
+        owned = [(shard_id,) for shard_id, _, owner in connection.execute(DIALECT.shards) if owner is not None]
+        connection.executemany(f"UPDATE timers SET shard_owner = NULL WHERE {DIALECT.shard_row}", owned)
+
+
+@contextlib.contextmanager
+def _changing(path: Path) -> Iterator[apsw.Connection]:
+    """A transaction without a log: the file alone is the database. Raises StoreError."""
     try:
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
-            # Without a log: the file alone is the database.
             connection.pragma("journal_mode", "delete")
-            connection.execute(
-                "UPDATE records SET record_value = json_set(record_value, '$.' || ?, json('true')), "
-                "record_version = record_version + 1 "
-                # Damaged ones stay as they are.
-                "WHERE record_kind = ? AND record_key <> '' AND json_valid(record_value)",
-                (member, kind),
-            )
+            with connection:
+                yield connection
         finally:
             connection.close()
     except apsw.Error as error:

@@ -445,8 +445,10 @@ class Admission:
         if destination.back_off is not None:
             return 0
         path = destination.known_path(prefix) or DestinationPath(destination, prefix, destination.limit)
-        # Without memory to defer them, as many as can be sent at once.
-        return self.room_at(shard, path, 0 if path.waiting else path.slots)
+        # Without memory to defer them, as many as can be sent at once. Messages that wait for their namespace's share of the
+        # slots are suspended for their subject, and while any wait in memory, these may have to as well.
+        waits = path.waiting or (destination.slots is self.messages and destination.slots.blocked)
+        return self.room_at(shard, path, 0 if waits else path.slots)
 
     def room_at(self, shard: Shard, place: Place, slots: int) -> int:
         """How many of the shard's rows may be resumed that would wait at this place; as many as `slots` need not wait."""
