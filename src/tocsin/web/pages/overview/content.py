@@ -7,17 +7,16 @@ from dataclasses import dataclass
 
 import msgspec
 
+from tocsin.model.explanation import WaitsFor
 from tocsin.statistics.outages import Outage
-from tocsin.statistics.slots import CallCounts, Counts
+from tocsin.statistics.slots import LATE_US, CallCounts, Counts
 from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.outages import paused_words, was
 from tocsin.web.pages.overview.alarms import Alarm
 from tocsin.web.pages.overview.nodes import Present
 from tocsin.web.pages.overview.paused import PausedDestination, PausedFlow, PausedNamespace
+from tocsin.web.pages.overview.waiting import HELD_FOR, LATE_FOR, Wait, summed
 from tocsin.web.pages.presentation import at_most, count, host_of, milliseconds, span
-
-#: Timers overdue by more than this are reported; shorter delays are normal.
-_OVERDUE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,30 +45,66 @@ def verdict(
     schedules: int = 0,
     alarms: Sequence[Alarm] = (),
     scoped: bool = False,
+    waits: Sequence[Wait] = (),
+    more_wait: bool = False,
+    now_us: int = 0,
 ) -> Verdict:
     """The verdict on the scope's last minute, hour and calls of the last minute. `due`: timers of the next hour; `failing`:
     how many destinations failed in the last minutes; `destinations`, `flows`: the paused ones; `others`: why this node is not
     ready, apart from a pause; `outages`: those of the last hour; `schedules`: how many paused themselves; `alarms`: the
-    monitors that are late or have failed; `scoped`: the scope is one namespace, and what is overdue may be in another one."""
+    monitors that are late or have failed; `scoped`: the scope is one namespace, and what is overdue may be in another one;
+    `waits`: what keeps the scope's due timers; `more_wait`: there are more of these than were counted."""
     if present.pauses:
         return _paused(present, others, database)
     if others:
         return Verdict(f"Degraded: {'; '.join(others)}.", _past(hour, outages, database), "alarm")
     past = _past(hour, outages, database)
-    if (present.overdue_s or 0) > _OVERDUE_S:
-        behind, where = (
-            span(round((present.overdue_s or 0) * 1e6)),
-            ", here or in another namespace" if scoped else "",
-        )
-        title = f"Timers are late{where}: the oldest due one has waited {behind}."
+    kept = at_destinations(waits, destinations)
+    late_since = min((each.since for each in waits if each.waits_for in LATE_FOR), default=None)
+    known = present.overdue_s is not None and not any(each.waits_for in HELD_FOR for each in waits)
+    overdue_us = round((present.overdue_s or 0) * 1e6)
+    if late_since is not None or overdue_us > LATE_US:
+        where = ", here or in another namespace" if scoped and late_since is None else ""
+        behind = max(overdue_us, 0 if late_since is None else now_us - late_since)
+        title = f"Timers are late{where}: the oldest due one has waited {span(behind)}."
         return Verdict(title, f"{_rate(minute)}. {past}", "alarm")
-    troubles = _troubles(minute, failing, paused, destinations, flows, schedules, alarms, present.silent, calls)
+    troubles = _troubles(minute, failing, paused, destinations, flows, schedules, alarms, present.silent, calls, waits)
+    if kept:
+        first = _kept(kept, minute, now_us, known=known, more=more_wait)
+        return Verdict(f"{first}. {troubles}".strip(), past, "busy")
     if not minute.fires and not troubles:
-        soon = _soon(due, known=present.overdue_s is not None)
+        soon = _soon(due, known=known)
         return Verdict("Quiet: nothing fired in the last minute.", f"{soon}{past}", "calm")
-    first = _timely(minute, hour, known=present.overdue_s is not None, alone=not troubles)
+    first = _timely(minute, hour, known=known, alone=not troubles)
     title = f"{first}. {troubles}".strip()
     return Verdict(title, past, "busy" if troubles or minute.late else "calm")
+
+
+def overdue_elsewhere_s(overdue_s: float | None, waits: Sequence[Wait], now_us: int) -> float | None:
+    """How long the oldest due timer has waited, but 0 if that is one that waits for its destination. `waits` are all of all
+    namespaces."""
+    since = min((each.since for each in waits if each.waits_for is WaitsFor.DESTINATION), default=None)
+    if overdue_s is None or since is None or overdue_s * 1e6 > now_us - since + LATE_US:
+        return overdue_s
+    return 0.0
+
+
+def at_destinations(waits: Sequence[Wait], paused: Sequence[PausedDestination]) -> list[Wait]:
+    """What waits for destinations that are not paused, summed by destination."""
+    names = {each.name for each in paused}
+    found = [each for each in waits if each.waits_for is WaitsFor.DESTINATION and each.destination not in names]
+    return summed(found, lambda each: each.destination)
+
+
+def _kept(kept: Sequence[Wait], minute: Counts, now_us: int, *, known: bool, more: bool) -> str:
+    """That timers wait for these destinations, and what is known of all others. `more`: further ones may wait."""
+    number = BoundedCount(sum(each.number for each in kept), more)
+    where = host_of(kept[0].destination) if len(kept) == 1 else f"{len(kept)} destinations"
+    wait = "waits" if str(number) == "1 timer" else "wait, the oldest"
+    found = f"{number} to {where} {wait} for {span(now_us - min(each.since for each in kept))}"
+    if not known or minute.late:
+        return found
+    return f"{found}; {'all others fire on time' if minute.fires else 'nothing else is overdue'}"
 
 
 def _soon(due: BoundedCount, *, known: bool) -> str:
@@ -111,6 +146,7 @@ def _troubles(
     alarms: Sequence[Alarm],
     silent: Sequence[str],
     calls: CallCounts,
+    waits: Sequence[Wait],
 ) -> str:
     """What is wrong although nothing is overdue, as a sentence; empty if nothing is."""
     found = []
@@ -142,6 +178,8 @@ def _troubles(
         found.append(f"the monitor {alarms[0].monitor_id} {'is late' if alarms[0].late else 'has failed'}")
     elif alarms:
         found.append(f"{count(len(alarms))} monitors are late or have failed")
+    if held := sum(each.number for each in waits if each.waits_for in HELD_FOR):
+        found.append(f"{count(held)} {'timer is' if held == 1 else 'timers are'} suspended")
     if silent:
         found.append(
             f"the node {silent[0]} does not respond" if len(silent) == 1 else f"{len(silent)} nodes do not respond"

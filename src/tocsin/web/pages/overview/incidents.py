@@ -6,17 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
+from tocsin.model.explanation import WaitsFor
 from tocsin.model.failure import destination_of, short_error
 from tocsin.model.failure_groups import GroupKey
+from tocsin.ports.destinations import DestinationReport
 from tocsin.statistics.counting import PATH_CHARS_MAX
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import OTHER_DESTINATIONS, OTHER_NAMESPACES, Failures, Slot, split_place
+from tocsin.timers.engine.breaker import BreakerState
 from tocsin.web.http.instants import format_instant
+from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.outages import RUNBOOK, was, why
 from tocsin.web.pages.overview.alarms import Alarm
 from tocsin.web.pages.overview.band import Link, Part, spark
+from tocsin.web.pages.overview.content import at_destinations
 from tocsin.web.pages.overview.nodes import Pause
 from tocsin.web.pages.overview.paused import PausedDestination, PausedFlow, PausedNamespace, PausedSchedule
+from tocsin.web.pages.overview.waiting import Wait, summed
 from tocsin.web.pages.presentation import at_most, count, failures_path, host_of, path_below, span
 from tocsin.web.pages.schedules.presentation import schedule_path
 
@@ -27,12 +33,32 @@ _GROUPS_MAX = 8
 _SPARK_MINUTES = 24
 _CALLS_MAX, _NAMESPACES_MAX, _DESTINATIONS_MAX, _SCHEDULES_MAX, _MONITORS_MAX, _FLOWS_MAX = 3, 5, 5, 5, 5, 5
 _OUTAGES_MAX = 3
+#: The rows of what keeps timers other than a destination.
+_KEPT_BY = {
+    WaitsFor.NODE: ("Timers wait for their node", "It has no free slot for them, or has not loaded them yet."),
+    WaitsFor.NAMESPACE: (
+        "Timers wait for their namespace's share of slots",
+        "Attempts in flight have all of it; each has to end before the next begins.",
+    ),
+    WaitsFor.OWNER: ("Timers wait for a node that owns their shard", "The next owner fires them; nothing is lost."),
+    WaitsFor.EGRESS: (
+        "Timers are suspended: egress.allow",
+        "Their URLs lead to addresses that this server does not call.",
+    ),
+    WaitsFor.CREDENTIAL: (
+        "Timers are suspended: credentials",
+        "Their credentials can't be sent to their destinations.",
+    ),
+    WaitsFor.SECRET: ("Timers are suspended: secrets", "The keys under which their secrets are encrypted are missing."),
+    WaitsFor.CREATE: ("Timers are suspended: records", "Their stored records can't be read; create them again."),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
     """A row: what, where, how many, and one action: a link, or the form of a path with these fields. `at` is an instant
-    (microseconds) that the words end with, as a relative time; that of failures is the begin of the slot that has them."""
+    (microseconds) that the words end with, as a relative time; that of failures is the begin of the slot that has them.
+    `until`: that of a breaker's next probe."""
 
     tone: str
     title: str
@@ -44,6 +70,7 @@ class Incident:
     form: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
     at: int | None = None
+    until: int | None = None
     chart: Sequence[Part] = field(default_factory=tuple)
 
 
@@ -67,15 +94,28 @@ def incidents(
     docs: str,
     now_us: int,
     link: Link,
+    waits: Sequence[Wait] = (),
+    more_wait: bool = False,
+    reports: Mapping[str, DestinationReport] | None = None,
+    reported_us: int = 0,
 ) -> list[Incident]:
     """All rows. `wanted` are the namespaces of the scope, `may_write` those of them in which the reader may change something;
-    `left`: how many failures of a place are still listed, if that is known; `database` is the store's name and place."""
+    `left`: how many failures of a place are still listed, if that is known; `database` is the store's name and place;
+    `waits`: what keeps due timers, `more_wait`: there are more of these than were counted; `reports`: what was known of
+    destinations at `reported_us`, None if they are not the reader's business."""
     rows = [_pause(each, database, docs, now_us) for each in pauses]
+    rows += _waits(waits, link, more=more_wait)
+    kept = at_destinations(waits, destinations)
+    rows += [_kept(each, reports, reported_us, link, more=more_wait) for each in kept[:_DESTINATIONS_MAX]]
+    if len(kept) > _DESTINATIONS_MAX:
+        words, number = "Timers to other destinations wait", count(len(kept) - _DESTINATIONS_MAX)
+        where = link({"view": "waiting"}) if reports is None else "/destinations"
+        rows.append(Incident("late", words, "The list has them.", number, "more", "Show", where))
     rows += _groups(slots, failing, left, wanted, now_us, link)
     rows += _calls(calls_failing)
     rows += _monitors(alarms, link)
     rows += [_namespace(each, may_admin, link) for each in paused[:_NAMESPACES_MAX]]
-    rows += [_destination(each, may_admin) for each in destinations[:_DESTINATIONS_MAX]]
+    rows += [_destination(each, may_admin, waits) for each in destinations[:_DESTINATIONS_MAX]]
     rows += [_flow(each, may_admin) for each in flows[:_FLOWS_MAX]]
     rows += _schedules(schedules, may_write, link)
     ended = [each for each in outages if each.to_us is not None][:_OUTAGES_MAX]
@@ -88,6 +128,54 @@ def _pause(pause: Pause, database: str, docs: str, now_us: int) -> Incident:
     if pause.reason == "lease":
         words += " Creates and changes fail until it answers."
     return Incident("failed", why(pause.reason, database), words, lasts, "so far", "Runbook", f"{docs}{RUNBOOK}")
+
+
+def _waits(waits: Sequence[Wait], link: Link, *, more: bool) -> list[Incident]:
+    """Rows of what keeps timers other than a destination."""
+    rows = []
+    for each in summed([each for each in waits if each.waits_for in _KEPT_BY], lambda each: each.waits_for):
+        title, meaning = _KEPT_BY[each.waits_for]
+        names = {wait.namespace for wait in waits if wait.waits_for is each.waits_for}
+        of = {"namespace": each.namespace} if len(names) == 1 else {}
+        where = each.namespace if len(names) == 1 else f"{len(names)} namespaces"
+        rows.append(
+            Incident(
+                "late",
+                title,
+                f"In {where}. {meaning} The first was due",
+                BoundedCount(each.number, more).short,
+                "waiting",
+                "Show",
+                link({"view": "waiting", **of}),
+                at=each.since,
+            )
+        )
+    return rows
+
+
+def _kept(
+    wait: Wait, reports: Mapping[str, DestinationReport] | None, reported_us: int, link: Link, *, more: bool
+) -> Incident:
+    """The row of a destination at which timers wait."""
+    host, report = host_of(wait.destination), (reports or {}).get(wait.destination)
+    words, until = "It answers too slowly, or nearly all requests to it failed.", None
+    if report is not None and report.breaker == BreakerState.CLOSED:
+        words = f"{count(report.in_flight)} of at most {count(report.limit)} requests are in flight to it."
+    elif report is not None:
+        words = f"Nearly all requests to it failed{f', the last one with {report.last_error}' if report.last_error else ''}."
+        if report.breaker == BreakerState.OPEN:
+            until = reported_us + report.wait_us
+    return Incident(
+        "late",
+        f"Timers to {host} wait",
+        f"{words} The first was due",
+        BoundedCount(wait.number, more).short,
+        "waiting",
+        "Show",
+        link({"view": "waiting", "destination": host}) if reports is None else "/destinations",
+        at=wait.since,
+        until=until,
+    )
 
 
 def _groups(
@@ -198,17 +286,20 @@ def _namespace(paused: PausedNamespace, may_admin: bool, link: Link) -> Incident
     )
 
 
-def _destination(paused: PausedDestination, may_admin: bool) -> Incident:
+def _destination(paused: PausedDestination, may_admin: bool, waits: Sequence[Wait]) -> Incident:
+    waiting = [each for each in waits if each.destination == paused.name]
+    first = " The first was due" if waiting else ""
     return Incident(
         "paused",
         f"{host_of(paused.name)} is paused",
-        "Timers fire there when the destination is resumed.",
-        count(paused.waiting),
-        "waiting on this node",
+        f"Timers fire there when the destination is resumed.{first}",
+        count(max(paused.waiting, sum(each.number for each in waiting))),
+        "waiting",
         "Resume" if may_admin else "Show",
         "/destinations",
         form="/destinations/resume" if may_admin else "",
         fields={"destination": paused.name},
+        at=min((each.since for each in waiting), default=None),
     )
 
 
