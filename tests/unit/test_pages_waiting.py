@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.support.cases import each
-from tests.unit.test_pages_overview import NOW, SECOND, Listed, fired, judged, present
+from tests.unit.test_pages_overview import NOW, SECOND, Listed, fired, judged, present, shown
 
 from tocsin.http_client.target import parse_url
 from tocsin.model.errors import Unavailable
 from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.timer import Timer
 from tocsin.ports.destinations import DestinationReport
+from tocsin.timers.destinations import DestinationView
 from tocsin.timers.listing import TimerView
-from tocsin.web.pages.overview import band
+from tocsin.web.http.destinations import destination_answer
+from tocsin.web.pages.destinations import state_of
 from tocsin.web.pages.overview.content import overdue_elsewhere_s
-from tocsin.web.pages.overview.incidents import Incident, incidents
+from tocsin.web.pages.overview.incidents import Incident
 from tocsin.web.pages.overview.paused import PausedDestination
 from tocsin.web.pages.overview.waiting import Wait, Waiting
 
@@ -93,12 +95,7 @@ def test_overdue_timers_of_a_destination_do_not_make_the_node_late() -> None:
 
 
 def rows(*waits: Wait, **values: Any) -> list[Incident]:
-    usual: dict[str, Any] = {
-        "pauses": [], "outages": [], "paused": [], "schedules": [], "alarms": [], "slots": [], "failing": {},
-        "calls_failing": {}, "destinations": [], "flows": [], "left": lambda _: None, "wanted": lambda _: True,
-        "may_admin": True, "may_write": lambda _: True, "reports": {}, "reported_us": NOW - SECOND,
-    }  # fmt: skip
-    return incidents(**{**usual, **values}, waits=waits, database="", docs="/docs/", now_us=NOW, link=band.query_of(""))
+    return shown(waits=waits, **{"reports": {}, "reported_us": NOW - SECOND, **values})
 
 
 @each(
@@ -131,17 +128,19 @@ def test_a_destination_at_which_timers_wait_has_a_row_that_says_why(
 
 def test_rows_of_what_waits_are_bounded_and_lead_to_what_their_reader_may_see() -> None:
     (own,) = rows(wait(), reports=None)
-    assert own.link == "/timers?view=waiting&destination=psp%3A80"
+    assert own.link == "/timers?view=waiting&destination=psp"
     many = rows(*(wait(f"http://h{i}:80", 9 - i) for i in range(7)))
     assert [each.number for each in many] == ["9", "8", "7", "6", "5", "2"]
     # A paused one has a row already.
     paused = rows(wait(), destinations=[PausedDestination(PSP, 3)])
     assert [each.title for each in paused] == ["psp:80 is paused"]
     assert (paused[0].number, paused[0].at) == ("33", NOW - 36 * SECOND)
-    slots = [Wait(name, WaitsFor.NAMESPACE, "", 5, NOW - ago * SECOND) for name, ago in (("a", 3), ("b", 9))]
+    slots = [Wait(name, WaitsFor.NODE, "", 5, NOW - ago * SECOND) for name, ago in (("a", 3), ("b", 9))]
     (row,) = rows(*slots)
     assert (row.number, row.at, row.link) == ("10", NOW - 9 * SECOND, "/timers?view=waiting")
     assert row.words.startswith("In 2 namespaces. ")
+    (row,) = rows(wait()._replace(waits_for=WaitsFor.NAMESPACE))
+    assert row.title == "Timers to psp:80 wait" and "share of the slots" in row.words
 
 
 class Due:
@@ -213,3 +212,19 @@ async def test_a_timer_created_after_its_instant_waits_since_then() -> None:
     late.timer.updated_at = NOW
     await waiting._read()
     assert not waiting.waits
+
+
+@each(
+    "report, paused_at, word",
+    [
+        (DestinationReport(PSP, 7, 8, 0), None, "available"),
+        (DestinationReport(PSP, 7, 8, 33), None, "timers wait"),
+        (DestinationReport(PSP, 0, 8, 33, breaker="open"), None, "breaker open"),
+        (DestinationReport(PSP, 0, 8, 33), NOW, "paused"),
+    ],
+)
+def test_a_destination_for_which_timers_wait_is_not_called_available(
+    report: DestinationReport, paused_at: int | None, word: str
+) -> None:
+    answer = destination_answer(DestinationView(paused_at, report, []), NOW, complete=True)
+    assert state_of(answer).word == word

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from tocsin.model.explanation import WaitsFor
-from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import LATE_US, CallCounts, Counts
 from tocsin.web.pages.counts import BoundedCount
-from tocsin.web.pages.outages import paused_words, was
+from tocsin.web.pages.outages import paused_words
 from tocsin.web.pages.overview.alarms import Alarm
 from tocsin.web.pages.overview.nodes import Present
 from tocsin.web.pages.overview.paused import PausedDestination, PausedFlow, PausedNamespace
@@ -39,7 +36,6 @@ def verdict(
     paused: Sequence[PausedNamespace],
     destinations: Sequence[PausedDestination],
     others: Sequence[str],
-    outages: Sequence[Outage],
     database: str,
     flows: Sequence[PausedFlow] = (),
     schedules: int = 0,
@@ -51,14 +47,14 @@ def verdict(
 ) -> Verdict:
     """The verdict on the scope's last minute, hour and calls of the last minute. `due`: timers of the next hour; `failing`:
     how many destinations failed in the last minutes; `destinations`, `flows`: the paused ones; `others`: why this node is not
-    ready, apart from a pause; `outages`: those of the last hour; `schedules`: how many paused themselves; `alarms`: the
-    monitors that are late or have failed; `scoped`: the scope is one namespace, and what is overdue may be in another one;
+    ready, apart from a pause; `schedules`: how many paused themselves; `alarms`: the monitors that are late or have failed;
+    `scoped`: the scope is one namespace, and what is overdue may be in another one;
     `waits`: what keeps the scope's due timers; `more_wait`: there are more of these than were counted."""
     if present.pauses:
         return _paused(present, others, database)
     if others:
-        return Verdict(f"Degraded: {'; '.join(others)}.", _past(hour, outages, database), "alarm")
-    past = _past(hour, outages, database)
+        return Verdict(f"Degraded: {'; '.join(others)}.", _past(hour), "alarm")
+    past = _past(hour)
     kept = at_destinations(waits, destinations)
     late_since = min((each.since for each in waits if each.waits_for in LATE_FOR), default=None)
     known = present.overdue_s is not None and not any(each.waits_for in HELD_FOR for each in waits)
@@ -203,12 +199,13 @@ def calm(
     monitors: bool,
     paused: bool,
     outages: bool,
+    brief: bool,
     whole: bool,
 ) -> str:
     """What is stated where nothing needs attention. `failed`, `retried`: whether something failed, or was tried again, in the
     last hour; `left`: how many failures are still listed, None if that is unknown; `schedules`, `paused`: whether it is known
     which are paused; `monitors`: whether it is known which are late or have failed; `outages`: whether it is known which
-    there were; `whole`: whether the scope is the whole service."""
+    there were; `brief`: whether there were some that delayed nothing; `whole`: whether the scope is the whole service."""
     found = []
     if not failed and not left:
         found.append(
@@ -223,7 +220,7 @@ def calm(
     if paused:
         found.append("no namespace, destination or flow is paused" if whole else "no namespace or flow is paused")
     if whole and outages:
-        found.append("no outage was seen")
+        found.append("no outage delayed a timer" if brief else "no outage was seen")
     return f"Nothing needs attention: {_listed(found)}." if found else "Nothing needs attention."
 
 
@@ -231,50 +228,15 @@ def _rate(minute: Counts) -> str:
     return f"{count(minute.fires)} {'attempt' if minute.fires == 1 else 'attempts'} in the last minute"
 
 
-def _past(hour: Counts, outages: Sequence[Outage], database: str) -> str:
+def _past(hour: Counts) -> str:
     """What happened in the last hour."""
-    sentences = [] if (latest := latest_of(outages)) is None else [outage_sentence(latest, database)]
     if not hour.fires:
-        return " ".join([*sentences, "Nothing fired in the last 60 minutes."])
+        return "Nothing fired in the last 60 minutes."
     made = f"{count(hour.fires)} {'attempt' if hour.fires == 1 else 'attempts'} in the last 60 minutes"
     if hour.late:
-        sentences.append(f"{made}, {count(hour.late)} of them late, by up to {at_most(hour.lag.max_ms * 1_000)}.")
-    else:
-        if not hour.lag.counts:
-            # Of what was fired by hand there is no lag.
-            return " ".join([*sentences, f"{made}."])
-        slowest = milliseconds(hour.lag.max_ms * 1_000).replace(" ", "\u00a0")
-        sentences.append(f"{made}, {'' if hour.fires == 1 else 'each '}within {slowest} of its due time.")
-    return " ".join(sentences)
-
-
-def latest_of(outages: Sequence[Outage]) -> Outage | None:
-    """The latest outage that has ended, with those of other nodes at the same time and for the same reason. `outages`: the
-    latest first."""
-    found: Outage | None = None
-    for each in outages:
-        if each.to_us is None:
-            continue
-        if found is None:
-            found = msgspec.structs.replace(each)
-        elif each.reason == found.reason and found.to_us is not None and each.to_us > found.from_us:
-            found.from_us, found.to_us = min(found.from_us, each.from_us), max(found.to_us, each.to_us)
-            found.late += each.late
-            found.late_max_us = max(found.late_max_us, each.late_max_us)
-            found.creates_refused += each.creates_refused
-            found.counting = found.counting or each.counting
-    return found
-
-
-def outage_sentence(outage: Outage, database: str) -> str:
-    """What an outage that has ended did to timers."""
-    lasted = span((outage.to_us or outage.from_us) - outage.from_us)
-    so_far = " so far" if outage.counting else ""
-    late = (
-        f"{count(outage.late)} {'attempt' if outage.late == 1 else 'attempts'} began late, by at most "
-        f"{at_most(outage.late_max_us)}{so_far}"
-        if outage.late
-        else f"no attempt began late{so_far}"
-    )
-    refused = f"; {count(outage.creates_refused)} creates were refused" if outage.creates_refused else ""
-    return f"{was(outage.reason, database)}, for {lasted}: {late}, none early, none lost{refused}."
+        return f"{made}, {count(hour.late)} of them late, by up to {at_most(hour.lag.max_ms * 1_000)}."
+    if not hour.lag.counts:
+        # Of what was fired by hand there is no lag.
+        return f"{made}."
+    slowest = milliseconds(hour.lag.max_ms * 1_000).replace(" ", "\u00a0")
+    return f"{made}, {'' if hour.fires == 1 else 'each '}within {slowest} of its due time."

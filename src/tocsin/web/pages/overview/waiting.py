@@ -27,12 +27,15 @@ _CONFIRMED_MAX = 100
 LATE_FOR = frozenset({WaitsFor.NODE, WaitsFor.NAMESPACE, WaitsFor.OWNER})
 #: What somebody has to mend before timers fire.
 HELD_FOR = frozenset({WaitsFor.EGRESS, WaitsFor.CREDENTIAL, WaitsFor.SECRET, WaitsFor.CREATE})
+#: What is told apart by destination: attempts that last long have all the slots.
+_AT_DESTINATIONS = frozenset({WaitsFor.DESTINATION, WaitsFor.NAMESPACE})
 _COUNTED = LATE_FOR | HELD_FOR | {WaitsFor.DESTINATION}
 
 
 class Wait(NamedTuple):
-    """Timers of a namespace that have been due for more than a second and wait for the same: for their `destination`, or else
-    its name is empty; how many these are, and since when the first of them is due (microseconds)."""
+    """Timers of a namespace that have been due for more than a second and wait for the same: for a slot of their
+    `destination` or namespace, or else its name is empty; how many these are, and since when the first of them is due
+    (microseconds)."""
 
     namespace: str
     waits_for: WaitsFor
@@ -90,7 +93,7 @@ class Waiting(Refreshed):
     def _wait(self, view: TimerView) -> Wait:
         waits_for, namespace = _waits_for(view), view.timer.namespace
         assert waits_for is not None
-        name = self._name_of(view.timer.url) if waits_for is WaitsFor.DESTINATION else ""
+        name = self._name_of(view.timer.url) if waits_for in _AT_DESTINATIONS else ""
         return Wait(namespace, waits_for, name, 1, _since(view))
 
     def _name_of(self, url: str) -> str:
