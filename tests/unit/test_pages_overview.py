@@ -196,6 +196,9 @@ def test_minutes_in_which_timers_fired_late_have_a_row_unless_an_outage_explains
     assert shown(slots=slots, wanted=lambda name: name == "other") == []
     outage = Outage("a", "lease", begins - 30 * SECOND, begins + 30 * SECOND, "", 100, 62 * SECOND)
     assert [each.number for each in shown(slots=slots, outages=[outage])] == ["38", "100"]
+    outage.late = 38
+    outage.to_us = begins + MINUTE + 10 * SECOND
+    assert [each.number for each in shown(slots=slots[1:], outages=[outage])] == ["38"]
     outage.late = 138
     assert [each.number for each in shown(slots=slots, outages=[outage])] == ["138"]
     # Minutes apart have rows of their own, the latest first.

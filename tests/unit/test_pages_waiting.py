@@ -140,7 +140,10 @@ def test_rows_of_what_waits_are_bounded_and_lead_to_what_their_reader_may_see() 
     assert (row.number, row.at, row.link) == ("10", NOW - 9 * SECOND, "/timers?view=waiting")
     assert row.words.startswith("In 2 namespaces. ")
     (row,) = rows(wait()._replace(waits_for=WaitsFor.NAMESPACE))
-    assert row.title == "Timers to psp:80 wait" and "share of the slots" in row.words
+    assert (row.title, row.words) == (
+        "Timers to psp:80 wait",
+        "Their namespace has its share of the slots in use. The first was due",
+    )
 
 
 class Due:
@@ -171,10 +174,14 @@ class Total:
     total = DestinationReport(PSP, 7, 8, 33, breaker="open", wait_us=SECOND)
 
 
-def due(number: int, state: TimerState, waits_for: WaitsFor | None, ago_us: int = 36 * SECOND) -> TimerView:
+def due(
+    number: int, state: TimerState, waits_for: WaitsFor | None, ago_us: int = 36 * SECOND, since: int | None = None
+) -> TimerView:
     at = NOW - ago_us
     timer = Timer("billing", f"t{number}", at, "http://psp/charge", 0, 0)
-    return TimerView(timer, bytes([number]), 0, at, explanation=Explanation(state, waits_for, None, 0, "a", ""))
+    return TimerView(
+        timer, bytes([number]), 0, at, explanation=Explanation(state, waits_for, None, 0, "a", "", None, since)
+    )
 
 
 async def test_due_timers_are_counted_by_what_they_wait_for() -> None:
@@ -187,20 +194,22 @@ async def test_due_timers_are_counted_by_what_they_wait_for() -> None:
         due(6, TimerState.WAITING, WaitsFor.NODE),
         # That a moment late is normal.
         due(7, TimerState.WAITING, WaitsFor.DESTINATION, SECOND // 2),
-        due(8, TimerState.UNKNOWN, None),
+        due(8, TimerState.UNKNOWN, None, since=NOW),
+        due(9, TimerState.UNKNOWN, None),
     )
     waiting = Waiting(service, Listed())  # type: ignore[arg-type]
     await waiting._read()
     at_node = Wait("billing", WaitsFor.NODE, "", 1, NOW - 36 * SECOND)
-    assert list(waiting.waits) == [wait(number=2, ago_s=40), at_node]
+    unowned = at_node._replace(waits_for=WaitsFor.OWNER)
+    assert list(waiting.waits) == [wait(number=2, ago_s=40), at_node, unowned]
     assert (waiting.reports, waiting.probed_at_us) == ({PSP: Total.total}, NOW + SECOND)
     # What has been fired since it was listed only seems to wait for its node.
     del service.stored[bytes([6])]
     await waiting._read()
-    assert list(waiting.waits) == [wait(number=2, ago_s=40)]
+    assert list(waiting.waits) == [wait(number=2, ago_s=40), unowned]
     service.away = True
     await waiting._read()
-    assert list(waiting.waits) == [wait(number=2, ago_s=40)]
+    assert list(waiting.waits) == [wait(number=2, ago_s=40), unowned]
 
 
 async def test_a_timer_created_after_its_instant_waits_since_then() -> None:

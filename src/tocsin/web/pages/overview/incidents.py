@@ -171,14 +171,14 @@ def _kept(
     """The row of a destination at which timers wait."""
     host, report = host_of(wait.destination), (reports or {}).get(wait.destination)
     words, until = "It answers too slowly, or nearly all requests to it failed.", None
-    if wait.waits_for is WaitsFor.NAMESPACE:
-        words = "Their namespace has its share of the slots in use, by attempts that last long."
-    elif report is not None and report.breaker == BreakerState.CLOSED:
+    if report is not None and report.breaker == BreakerState.CLOSED:
         words = f"{count(report.in_flight)} of at most {count(report.limit)} requests are in flight to it."
     elif report is not None:
         words = f"Nearly all requests to it failed{f', the last one with {report.last_error}' if report.last_error else ''}."
         if report.breaker == BreakerState.OPEN:
             until = reported_us + report.wait_us
+    if wait.waits_for is WaitsFor.NAMESPACE:
+        words = f"{'' if report is None else f'{words} '}Their namespace has its share of the slots in use."
     return Incident(
         "late",
         f"Timers to {host} wait",
@@ -438,7 +438,7 @@ def _late(
     rows = []
     for run in runs[::-1]:
         late = run.late - sum(
-            each.late for each in outages if run.from_us <= (each.to_us or 0) + _MINUTE_US <= run.to_us
+            each.late for each in outages if run.from_us - _MINUTE_US <= (each.to_us or 0) < run.to_us
         )
         if late <= 0:
             continue

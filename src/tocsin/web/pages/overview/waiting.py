@@ -117,7 +117,11 @@ def summed(waits: Iterable[Wait], key: Callable[[Wait], Hashable]) -> list[Wait]
 def _waits_for(view: TimerView) -> WaitsFor | None:
     """What a due timer waits for; None if that is not known, or its namespace is paused."""
     known = view.explanation
-    return None if known is None or known.state is TimerState.PAUSED else known.waits_for
+    if known is None or known.state is TimerState.PAUSED:
+        return None
+    # An owner that has answered, and does not own the shard any more, fires none of its timers.
+    lost = known.state is TimerState.UNKNOWN and known.since is None
+    return WaitsFor.OWNER if lost else known.waits_for
 
 
 def _since(view: TimerView) -> int:
