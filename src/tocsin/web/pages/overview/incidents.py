@@ -104,10 +104,10 @@ def incidents(
     reported_us: int = 0,
 ) -> list[Incident]:
     """All rows. `wanted` are the namespaces of the scope, `may_write` those of them in which the reader may change something;
-    `left`: how many failures of a place are still listed, if that is known; `started_us`: since when the
-    node that runs longest runs; `database` is the store's name and place;
-    `waits`: what keeps due timers, `more_wait`: there are more of these than were counted; `reports`: what was known of
-    destinations at `reported_us`, None if they are not the reader's business."""
+    `left`: how many failures of a place are still listed, if that is known; `started_us`: since when the node that
+    runs longest runs; `database` is the store's name and place; `waits`: what keeps due timers; `more_wait`: more of these
+    than were counted; `reports`: what was known of destinations at `reported_us`, None if they are not the reader's
+    business."""
     rows = [_pause(each, database, docs, now_us) for each in pauses]
     rows += _waits(waits, link, more=more_wait)
     kept = summed(_unpaused(waits, destinations), lambda each: (each.destination, each.waits_for))
@@ -442,14 +442,14 @@ def _late(
         )
         if late <= 0:
             continue
-        why = "Their nodes or destinations were busy, or a node was killed."
+        cause = "Their nodes or destinations were busy, or a node was killed."
         if started_us is not None and run.from_us - _MINUTE_US <= started_us < run.to_us:
-            why = "No node that runs now ran before: what had come due waited."
+            cause = "No node that runs now ran before: what had come due waited."
         rows.append(
             Incident(
                 "late",
                 "Timers fired late",
-                f"{why} None fired early, none was lost.",
+                f"{cause} None fired early, none was lost.",
                 count(late),
                 _late_by(late, run.late_max_us),
                 "Show",
