@@ -152,6 +152,7 @@ class Due:
     def __init__(self, *views: TimerView) -> None:
         self.views, self.stored, self.away = list(views), {view.uuid: view for view in views}, False
         self.destinations = self
+        self.paused_reason: str | None = None
 
     async def list(self, wanted: Any) -> Any:
         if self.away:
@@ -208,6 +209,8 @@ async def test_due_timers_are_counted_by_what_they_wait_for() -> None:
     await waiting._read()
     assert list(waiting.waits) == [wait(number=2, ago_s=40), unowned]
     service.away = True
+    await waiting._read()
+    service.away, service.views, service.paused_reason = False, [], "lease"
     await waiting._read()
     assert list(waiting.waits) == [wait(number=2, ago_s=40), unowned]
 

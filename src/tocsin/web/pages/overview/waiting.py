@@ -66,6 +66,9 @@ class Waiting(Refreshed):
         return self.read_at_us + min(waits_us) if waits_us else 0
 
     async def _read(self) -> None:
+        if self._service.paused_reason is not None:
+            # The verdict states that. Where the store does not answer, a read would only keep others from being tried.
+            return
         now_us = self._clock.now_us()
         before_us = now_us - LATE_US
         due = ListRequest(None, frozenset({Status.PENDING}), execute_before=before_us, limit=_COUNTED_MAX, reads_max=4)
