@@ -74,7 +74,7 @@ def title(*waits: Wait, **values: Any) -> tuple[str, str]:
         ),
     ],
 )  # fmt: skip
-def test_verdict_tells_a_destination_at_which_timers_wait_from_a_late_node(
+def test_verdict_distinguishes_a_destination_at_which_timers_wait_from_a_late_node(
     waits: Sequence[Wait], values: dict[str, Any], expected: tuple[str, str]
 ) -> None:
     minute = values.pop("minute", fired())
@@ -118,7 +118,7 @@ def rows(*waits: Wait, **values: Any) -> list[Incident]:
         ),
     ],
 )
-def test_a_destination_at_which_timers_wait_has_a_row_that_says_why(
+def test_a_destination_at_which_timers_wait_has_a_row_with_the_reason(
     report: DestinationReport, words: str, until: int | None
 ) -> None:
     (row,) = rows(wait(), reports={PSP: report})

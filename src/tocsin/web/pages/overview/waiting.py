@@ -27,7 +27,7 @@ _CONFIRMED_MAX = 100
 LATE_FOR = frozenset({WaitsFor.NODE, WaitsFor.NAMESPACE, WaitsFor.OWNER})
 #: What somebody has to mend before timers fire.
 HELD_FOR = frozenset({WaitsFor.EGRESS, WaitsFor.CREDENTIAL, WaitsFor.SECRET, WaitsFor.CREATE})
-#: What is told apart by destination: attempts that last long have all the slots.
+#: What is counted by destination: attempts that last long have all the slots.
 _AT_DESTINATIONS = frozenset({WaitsFor.DESTINATION, WaitsFor.NAMESPACE})
 _COUNTED = LATE_FOR | HELD_FOR | {WaitsFor.DESTINATION}
 
