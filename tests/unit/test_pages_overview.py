@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from tests.support.cases import each
 
@@ -27,8 +28,8 @@ from tocsin.statistics.slots import (
 from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.overview import band, looks
 from tocsin.web.pages.overview.alarms import Alarm
-from tocsin.web.pages.overview.content import Verdict, calm, latest_of, outage_sentence, verdict
-from tocsin.web.pages.overview.incidents import incidents
+from tocsin.web.pages.overview.content import Verdict, calm, verdict
+from tocsin.web.pages.overview.incidents import Incident, ended, incidents
 from tocsin.web.pages.overview.nodes import Pause, Present
 from tocsin.web.pages.overview.open_failures import OpenFailures, needing_attention
 from tocsin.web.pages.overview.paused import (
@@ -54,7 +55,7 @@ def judged(minute: Counts | None = None, hour: Counts | None = None, **values: A
     minute = Counts() if minute is None else minute
     usual = {
         "calls": CallCounts(), "present": present(), "due": BoundedCount(7), "failing": 0, "paused": [], "others": [],
-        "outages": [], "destinations": [],
+        "destinations": [],
     }  # fmt: skip
     return verdict(minute=minute, hour=hour or minute, database=DATABASE, **{**usual, **values})
 
@@ -145,28 +146,63 @@ def test_a_pause_names_the_database_and_what_it_means() -> None:
     assert skewed.text.endswith("waits until other nodes take over; nothing is lost. Also: x.")
 
 
-def test_an_outage_that_is_over_is_reported_with_its_numbers() -> None:
-    outage = Outage("a", "lease", 0, 67 * SECOND, "", 214, 50 * SECOND, 17)
-    assert outage_sentence(outage, DATABASE) == (
-        "PostgreSQL at db:5432 did not answer, or too slowly, for 1 min 7 s: 214 attempts began late, by at most 50 s, none "
-        "early, none lost; 17 creates were refused."
-    )
-    outage.late, outage.counting, outage.creates_refused = 0, True, 0
-    assert outage_sentence(outage, DATABASE).endswith(": no attempt began late so far, none early, none lost.")
-    outage.counting = False
-    assert outage_sentence(outage, DATABASE).endswith(": no attempt began late, none early, none lost.")
-
-
-def test_an_outage_of_several_nodes_is_told_once_with_their_sums() -> None:
+def test_an_outage_of_several_nodes_has_one_row_with_their_sums() -> None:
     one = Outage("a", "lease", 10 * SECOND, 67 * SECOND, "", 200, 50 * SECOND, 17)
     two = Outage("b", "lease", 8 * SECOND, 69 * SECOND, "", 14, 59_400_000, 0, counting=True)
     before = Outage("a", "lease", SECOND, 2 * SECOND, "", 1, 2 * SECOND)
-    found = latest_of([Outage("c", "lease", 70 * SECOND), one, two, before])
-    assert found is not None
+    found, first = ended([Outage("c", "lease", 70 * SECOND), one, two, before])
     assert (found.from_us, found.to_us, found.late, found.creates_refused) == (8 * SECOND, 69 * SECOND, 214, 17)
-    assert "for 1 min 1 s: 214 attempts began late, by at most 1 min so far" in outage_sentence(found, DATABASE)
-    assert one.late == 200
-    assert latest_of([Outage("c", "lease", 70 * SECOND)]) is None
+    assert (one.late, first) == (200, before)
+    (row, _) = shown(outages=[one, two, before])
+    assert row.words == (
+        "b, a fired nothing for 1 min 1 s. None fired early, none was lost. 17 creates were refused. It ended"
+    )
+    assert (row.number, row.unit) == ("214", "late by at most 1 min, so far")
+    assert ended([Outage("c", "lease", 70 * SECOND)]) == []
+
+
+def test_a_brief_outage_that_delayed_nothing_needs_no_attention() -> None:
+    brief = Outage("a", "lease", NOW - SECOND, NOW - SECOND // 10)
+    assert shown(outages=[brief]) == []
+    for change in ({"late": 1}, {"creates_refused": 1}, {"from_us": NOW - 2 * SECOND}):
+        (row,) = shown(outages=[msgspec.structs.replace(brief, **change)])
+        assert row.title == "PostgreSQL at db:5432 did not answer, or too slowly"
+
+
+def test_an_end_is_never_in_the_future() -> None:
+    (row,) = shown(outages=[Outage("a", "lease", NOW - 9 * SECOND, NOW + 2 * SECOND)])
+    assert (row.at, row.ahead) == (NOW, False)
+
+
+def test_minutes_in_which_timers_fired_late_have_a_row_unless_an_outage_explains_them() -> None:
+    begins = NOW - NOW % MINUTE - 2 * MINUTE
+    slots = [
+        Slot(begins, {"billing": fired(140, 62 * SECOND, late=100)}),
+        Slot(begins + MINUTE, {"billing": fired(late=38)}),
+    ]
+    late, more = "Their nodes or destinations were busy, or a node was killed.", " None fired early, none was lost."
+    (row,) = shown(slots=slots)
+    assert (row.title, row.number, row.unit) == ("Timers fired late", "138", "late by at most 1 min 2 s")
+    assert (row.words, row.during) == (f"{late}{more}", (begins, begins + 2 * MINUTE))
+    assert row.link.startswith("/timers?view=all&from=1970-01-05T03%3A58")
+    # Before a node that has just started none ran, of which no other trace is left.
+    (row,) = shown(slots=slots, started_us=begins - SECOND)
+    assert row.words == f"No node that runs now ran before: what had come due waited.{more}"
+    (row,) = shown(slots=slots, started_us=begins - 20 * MINUTE)
+    assert row.words.startswith(late)
+    # Of other namespaces nothing is stated.
+    assert shown(slots=slots, wanted=lambda name: name == "other") == []
+    outage = Outage("a", "lease", begins - 30 * SECOND, begins + 30 * SECOND, "", 100, 62 * SECOND)
+    assert [each.number for each in shown(slots=slots, outages=[outage])] == ["38", "100"]
+    outage.late = 38
+    outage.to_us = begins + MINUTE + 10 * SECOND
+    assert [each.number for each in shown(slots=slots[1:], outages=[outage])] == ["38"]
+    outage.late = 138
+    assert [each.number for each in shown(slots=slots, outages=[outage])] == ["138"]
+    # Minutes apart have rows of their own, the latest first.
+    slots.append(Slot(begins + 2 * MINUTE, {"billing": fired()}))
+    slots.append(Slot(begins + 3 * MINUTE, {"billing": fired(late=1)}))
+    assert [each.number for each in shown(slots=slots)] == ["1", "138"]
 
 
 @each(
@@ -180,15 +216,18 @@ def test_a_bound_is_rounded_up(duration_us: int, words: str) -> None:
     assert at_most(duration_us) == words
 
 
-def rows(**values: Any) -> list[tuple[str, str, str, str, str]]:
+def shown(**values: Any) -> list[Incident]:
     usual: dict[str, Any] = {
         "pauses": [], "outages": [], "paused": [], "schedules": [], "alarms": [], "slots": [], "failing": {},
         "calls_failing": {}, "destinations": [], "flows": [], "left": lambda _: None, "wanted": lambda _: True,
-        "may_admin": True, "may_write": lambda _: True,
+        "may_admin": True, "may_write": lambda _: True, "started_us": None,
     }  # fmt: skip
     link = band.query_of("")
-    found = incidents(**{**usual, **values}, database=DATABASE, docs="/docs/", now_us=NOW, link=link)
-    return [(each.tone, each.title, each.number, each.action, each.link) for each in found]
+    return incidents(**{**usual, **values}, database=DATABASE, docs="/docs/", now_us=NOW, link=link)
+
+
+def rows(**values: Any) -> list[tuple[str, str, str, str, str]]:
+    return [(each.tone, each.title, each.number, each.action, each.link) for each in shown(**values)]
 
 
 def test_each_row_leads_to_what_it_counts() -> None:
@@ -312,13 +351,14 @@ async def test_only_failures_of_a_place_with_a_name_of_its_own_are_dealt_with() 
 def test_only_what_is_known_is_stated_where_nothing_needs_attention() -> None:
     known: dict[str, Any] = {
         "failed": False, "retried": False, "left": 0, "schedules": True, "monitors": True, "paused": True, "outages": True,
-        "whole": True,
+        "brief": False, "whole": True,
     }  # fmt: skip
     assert calm(**known) == (
         "Nothing needs attention: nothing failed in the last hour, no schedule has paused itself, no monitor is late or has "
         "failed, no namespace, destination or flow is paused, and no outage was seen."
     )
     assert "outage" not in calm(**{**known, "outages": False})
+    assert calm(**{**known, "brief": True}).endswith(", and no outage delayed a timer.")
     unread = {**known, "schedules": False, "monitors": False, "paused": False, "whole": False}
     retried = calm(**{**unread, "retried": True})
     assert retried == "Nothing needs attention: nothing exhausted its attempts in the last hour."

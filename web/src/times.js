@@ -96,7 +96,8 @@ function explain(event) {
 // Relative times, and what has come due.
 export function count(within) {
   for (const element of within.querySelectorAll("[data-relative]")) {
-    const ms = Number(element.dataset.relative);
+    const at = Number(element.dataset.relative);
+    const ms = "past" in element.dataset ? Math.min(at, nowMs()) : at;
     put(element, relative(ms, "short" in element.dataset ? 1 : 2));
   }
   // What has come due keeps this state until the server reports the outcome.

@@ -23,6 +23,12 @@ async def test_destination_is_shown_paused_and_resumed(node: Node) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while "The destination 127.0.0.1:9 is paused." not in (now := (await browser.get("/")).text):  # noqa: ASYNC110
             await asyncio.sleep(0.2)
+    # A timer that is due meanwhile waits there.
+    await browser.create("waits", callbackUrl=f"{NAME}/hook", delay="0s")
+    async with asyncio.timeout(PATIENCE_S):
+        while "The first was due" not in (now := (await browser.get("/")).text):  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
+    assert "<b>1</b> waiting" in now
     assert 'action="/destinations/resume"' in now and f'name="destination" value="{NAME}"' in now
     assert (await browser.post("/destinations/resume", {"destination": NAME})).status_code == 303
     assert f'aria-label="Resume {NAME}"' not in (await browser.get("/destinations")).text

@@ -54,6 +54,7 @@ from tocsin.web.pages.overview.overview import Attention, Overview
 from tocsin.web.pages.overview.paused import Paused, PausedSchedules
 from tocsin.web.pages.overview.retries import Retries
 from tocsin.web.pages.overview.upcoming import Upcoming
+from tocsin.web.pages.overview.waiting import Waiting
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import Pages
 from tocsin.web.pages.reference import Reference
@@ -107,6 +108,7 @@ def compose(
         alarms=Alarms(Monitors(service)),
         failures=OpenFailures(service, clock),
         retries=Retries(service, clock),
+        waiting=Waiting(service, clock),
     )
     upcoming = Upcoming(service, clock)
     outages = Outages(service, nodes, database, agent_database)

@@ -10,7 +10,7 @@ from tocsin.model.access import Role
 from tocsin.model.errors import NotFound
 from tocsin.model.instants import parse_instant
 from tocsin.timers.engine.breaker import BreakerState
-from tocsin.web.http.destinations import DestinationName, DestinationRequests, ListDestinations
+from tocsin.web.http.destinations import Destination, DestinationName, DestinationRequests, ListDestinations
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.presentation import State
 from tocsin.web.pages.site import Part, Site, route
@@ -21,6 +21,7 @@ _STATES = {
     BreakerState.HALF_OPEN: State("probing", "pending"),
     BreakerState.CLOSED: State("available", "done"),
 }
+_WAITED_FOR = State("timers wait", "waiting")
 _PORTS = {"https": ":443", "http": ":80"}
 
 
@@ -44,10 +45,9 @@ class DestinationsPage(Part):
             found=found.destinations,
             further=found.further,
             complete=all(each.complete for each in found.destinations),
-            states=_STATES,
+            state_of=state_of,
             waiting_path=waiting_path,
             instant_of=parse_instant,
-            paused=_PAUSED,
             may_change=context.principal.may(Role.ADMIN),
         )
 
@@ -63,8 +63,21 @@ class DestinationsPage(Part):
         return RedirectResponse("/destinations", 303)
 
 
+def state_of(destination: Destination) -> State:
+    """Whether timers fire there at once: none that comes due does while others wait for a slot."""
+    if destination.paused:
+        return _PAUSED
+    if destination.breaker is BreakerState.CLOSED and destination.waiting:
+        return _WAITED_FOR
+    return _STATES[destination.breaker]
+
+
 def waiting_path(destination: str) -> str:
-    """The list of the timers that wait for a destination. URLs have no port where it is their scheme's."""
+    """The list of the timers that wait for a destination."""
+    return f"/timers?{urlencode(waiting_filters(destination))}"
+
+
+def waiting_filters(destination: str) -> dict[str, str]:
+    """The filters of that list. URLs have no port where it is their scheme's."""
     scheme, _, place = destination.partition("://")
-    place = place.removesuffix(_PORTS.get(scheme, ""))
-    return f"/timers?{urlencode({'view': 'waiting', 'destination': place})}"
+    return {"view": "waiting", "destination": place.removesuffix(_PORTS.get(scheme, ""))}

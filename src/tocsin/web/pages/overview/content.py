@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import msgspec
-
-from tocsin.statistics.outages import Outage
-from tocsin.statistics.slots import CallCounts, Counts
+from tocsin.model.explanation import WaitsFor
+from tocsin.statistics.slots import LATE_US, CallCounts, Counts
 from tocsin.web.pages.counts import BoundedCount
-from tocsin.web.pages.outages import paused_words, was
+from tocsin.web.pages.outages import paused_words
 from tocsin.web.pages.overview.alarms import Alarm
 from tocsin.web.pages.overview.nodes import Present
 from tocsin.web.pages.overview.paused import PausedDestination, PausedFlow, PausedNamespace
+from tocsin.web.pages.overview.waiting import HELD_FOR, LATE_FOR, Wait, summed
 from tocsin.web.pages.presentation import at_most, count, host_of, milliseconds, span
-
-#: Timers overdue by more than this are reported; shorter delays are normal.
-_OVERDUE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,6 @@ def verdict(
     paused: Sequence[PausedNamespace],
     destinations: Sequence[PausedDestination],
     others: Sequence[str],
-    outages: Sequence[Outage],
     database: str,
     flows: Sequence[PausedFlow] = (),
     schedules: int = 0,
@@ -48,23 +43,28 @@ def verdict(
     more_schedules: bool = False,
     more_alarms: bool = False,
     scoped: bool = False,
+    waits: Sequence[Wait] = (),
+    more_wait: bool = False,
+    now_us: int = 0,
 ) -> Verdict:
     """The verdict on the scope's last minute, hour and calls of the last minute. `due`: timers of the next hour; `failing`:
     how many destinations failed in the last minutes; `destinations`, `flows`: the paused ones; `others`: why this node is not
-    ready, apart from a pause; `outages`: those of the last hour; `schedules`: how many paused themselves; `alarms`: the
-    monitors that are late or have failed; `more_schedules`, `more_alarms`: there may be more of these; `scoped`: the scope is
-    one namespace, and what is overdue may be in another one."""
+    ready, apart from a pause; `schedules`: how many paused themselves; `alarms`: the monitors that are late or have failed;
+    `more_schedules`, `more_alarms`: there may be more of these; `scoped`: the scope is one namespace, and what is overdue may
+    be in another one; `waits`: what keeps the scope's due timers; `more_wait`: there are more of these than were counted."""
     if present.pauses:
         return _paused(present, others, database)
     if others:
-        return Verdict(f"Degraded: {'; '.join(others)}.", _past(hour, outages, database), "alarm")
-    past = _past(hour, outages, database)
-    if (present.overdue_s or 0) > _OVERDUE_S:
-        behind, where = (
-            span(round((present.overdue_s or 0) * 1e6)),
-            ", here or in another namespace" if scoped else "",
-        )
-        title = f"Timers are late{where}: the oldest due one has waited {behind}."
+        return Verdict(f"Degraded: {'; '.join(others)}.", _past(hour), "alarm")
+    past = _past(hour)
+    kept = at_destinations(waits, destinations)
+    late_since = min((each.since for each in waits if each.waits_for in LATE_FOR), default=None)
+    known = present.overdue_s is not None and not any(each.waits_for in HELD_FOR for each in waits)
+    overdue_us = round((present.overdue_s or 0) * 1e6)
+    if late_since is not None or overdue_us > LATE_US:
+        where = ", here or in another namespace" if scoped and late_since is None else ""
+        behind = max(overdue_us, 0 if late_since is None else now_us - late_since)
+        title = f"Timers are late{where}: the oldest due one has waited {span(behind)}."
         return Verdict(title, f"{_rate(minute)}. {past}", "alarm")
     troubles = _troubles(
         minute,
@@ -77,13 +77,44 @@ def verdict(
         more_alarms,
         present.silent,
         calls,
+        waits,
     )
+    if kept:
+        first = _kept(kept, minute, now_us, known=known, more=more_wait)
+        return Verdict(f"{first}. {troubles}".strip(), past, "busy")
     if not minute.fires and not troubles:
-        soon = _soon(due, known=present.overdue_s is not None)
+        soon = _soon(due, known=known)
         return Verdict("Quiet: nothing fired in the last minute.", f"{soon}{past}", "calm")
-    first = _timely(minute, hour, known=present.overdue_s is not None, alone=not troubles)
+    first = _timely(minute, hour, known=known, alone=not troubles)
     title = f"{first}. {troubles}".strip()
     return Verdict(title, past, "busy" if troubles or minute.late else "calm")
+
+
+def overdue_elsewhere_s(overdue_s: float | None, waits: Sequence[Wait], now_us: int) -> float | None:
+    """How long the oldest due timer has waited, but 0 if that is one that waits for its destination. `waits` are all of all
+    namespaces."""
+    since = min((each.since for each in waits if each.waits_for is WaitsFor.DESTINATION), default=None)
+    if overdue_s is None or since is None or overdue_s * 1e6 > now_us - since + LATE_US:
+        return overdue_s
+    return 0.0
+
+
+def at_destinations(waits: Sequence[Wait], paused: Sequence[PausedDestination]) -> list[Wait]:
+    """What waits for destinations that are not paused, summed by destination."""
+    names = {each.name for each in paused}
+    found = [each for each in waits if each.waits_for is WaitsFor.DESTINATION and each.destination not in names]
+    return summed(found, lambda each: each.destination)
+
+
+def _kept(kept: Sequence[Wait], minute: Counts, now_us: int, *, known: bool, more: bool) -> str:
+    """That timers wait for these destinations, and what is known of all others. `more`: further ones may wait."""
+    number = BoundedCount(sum(each.number for each in kept), more)
+    where = host_of(kept[0].destination) if len(kept) == 1 else f"{len(kept)} destinations"
+    wait = "waits" if str(number) == "1 timer" else "wait, the oldest"
+    found = f"{number} to {where} {wait} for {span(now_us - min(each.since for each in kept))}"
+    if not known or minute.late:
+        return found
+    return f"{found}; {'all others fire on time' if minute.fires else 'nothing else is overdue'}"
 
 
 def _soon(due: BoundedCount, *, known: bool) -> str:
@@ -126,6 +157,7 @@ def _troubles(
     more_alarms: bool,
     silent: Sequence[str],
     calls: CallCounts,
+    waits: Sequence[Wait],
 ) -> str:
     """What is wrong although nothing is overdue, as a sentence; empty if nothing is."""
     found = []
@@ -158,6 +190,8 @@ def _troubles(
         found.append(f"the monitor {alarms[0].monitor_id} {'is late' if alarms[0].late else 'has failed'}")
     elif alarms:
         found.append(f"{_at_least(BoundedCount(len(alarms), more_alarms))} monitors are late or have failed")
+    if held := sum(each.number for each in waits if each.waits_for in HELD_FOR):
+        found.append(f"{count(held)} {'timer is' if held == 1 else 'timers are'} suspended")
     if silent:
         found.append(
             f"the node {silent[0]} does not respond" if len(silent) == 1 else f"{len(silent)} nodes do not respond"
@@ -185,12 +219,13 @@ def calm(
     monitors: bool,
     paused: bool,
     outages: bool,
+    brief: bool,
     whole: bool,
 ) -> str:
     """What is stated where nothing needs attention. `failed`, `retried`: whether something failed, or was tried again, in the
     last hour; `left`: how many failures are still listed, None if that is unknown; `schedules`, `paused`: whether it is known
     which are paused; `monitors`: whether it is known which are late or have failed; `outages`: whether it is known which
-    there were; `whole`: whether the scope is the whole service."""
+    there were; `brief`: whether there were some that delayed nothing; `whole`: whether the scope is the whole service."""
     found = []
     if not failed and not left:
         found.append(
@@ -205,7 +240,7 @@ def calm(
     if paused:
         found.append("no namespace, destination or flow is paused" if whole else "no namespace or flow is paused")
     if whole and outages:
-        found.append("no outage was seen")
+        found.append("no outage delayed a timer" if brief else "no outage was seen")
     return f"Nothing needs attention: {_listed(found)}." if found else "Nothing needs attention."
 
 
@@ -213,50 +248,15 @@ def _rate(minute: Counts) -> str:
     return f"{count(minute.fires)} {'attempt' if minute.fires == 1 else 'attempts'} in the last minute"
 
 
-def _past(hour: Counts, outages: Sequence[Outage], database: str) -> str:
+def _past(hour: Counts) -> str:
     """What happened in the last hour."""
-    sentences = [] if (latest := latest_of(outages)) is None else [outage_sentence(latest, database)]
     if not hour.fires:
-        return " ".join([*sentences, "Nothing fired in the last 60 minutes."])
+        return "Nothing fired in the last 60 minutes."
     made = f"{count(hour.fires)} {'attempt' if hour.fires == 1 else 'attempts'} in the last 60 minutes"
     if hour.late:
-        sentences.append(f"{made}, {count(hour.late)} of them late, by up to {at_most(hour.lag.max_ms * 1_000)}.")
-    else:
-        if not hour.lag.counts:
-            # Of what was fired by hand there is no lag.
-            return " ".join([*sentences, f"{made}."])
-        slowest = milliseconds(hour.lag.max_ms * 1_000).replace(" ", "\u00a0")
-        sentences.append(f"{made}, {'' if hour.fires == 1 else 'each '}within {slowest} of its due time.")
-    return " ".join(sentences)
-
-
-def latest_of(outages: Sequence[Outage]) -> Outage | None:
-    """The latest outage that has ended, with those of other nodes at the same time and for the same reason. `outages`: the
-    latest first."""
-    found: Outage | None = None
-    for each in outages:
-        if each.to_us is None:
-            continue
-        if found is None:
-            found = msgspec.structs.replace(each)
-        elif each.reason == found.reason and found.to_us is not None and each.to_us > found.from_us:
-            found.from_us, found.to_us = min(found.from_us, each.from_us), max(found.to_us, each.to_us)
-            found.late += each.late
-            found.late_max_us = max(found.late_max_us, each.late_max_us)
-            found.creates_refused += each.creates_refused
-            found.counting = found.counting or each.counting
-    return found
-
-
-def outage_sentence(outage: Outage, database: str) -> str:
-    """What an outage that has ended did to timers."""
-    lasted = span((outage.to_us or outage.from_us) - outage.from_us)
-    so_far = " so far" if outage.counting else ""
-    late = (
-        f"{count(outage.late)} {'attempt' if outage.late == 1 else 'attempts'} began late, by at most "
-        f"{at_most(outage.late_max_us)}{so_far}"
-        if outage.late
-        else f"no attempt began late{so_far}"
-    )
-    refused = f"; {count(outage.creates_refused)} creates were refused" if outage.creates_refused else ""
-    return f"{was(outage.reason, database)}, for {lasted}: {late}, none early, none lost{refused}."
+        return f"{made}, {count(hour.late)} of them late, by up to {at_most(hour.lag.max_ms * 1_000)}."
+    if not hour.lag.counts:
+        # Of what was fired by hand there is no lag.
+        return f"{made}."
+    slowest = milliseconds(hour.lag.max_ms * 1_000).replace(" ", "\u00a0")
+    return f"{made}, {'' if hour.fires == 1 else 'each '}within {slowest} of its due time."

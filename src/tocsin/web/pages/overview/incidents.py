@@ -6,18 +6,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
+import msgspec
+
+from tocsin.model.explanation import WaitsFor
 from tocsin.model.failure import destination_of, short_error
 from tocsin.model.failure_groups import GroupKey
+from tocsin.ports.destinations import DestinationReport
 from tocsin.statistics.counting import PATH_CHARS_MAX
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import OTHER_DESTINATIONS, OTHER_NAMESPACES, Failures, Slot, split_place
+from tocsin.timers.engine.breaker import BreakerState
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.counts import BoundedCount
+from tocsin.web.pages.destinations import waiting_filters
 from tocsin.web.pages.outages import RUNBOOK, was, why
 from tocsin.web.pages.overview.alarms import Alarm
 from tocsin.web.pages.overview.band import Link, Part, spark
 from tocsin.web.pages.overview.nodes import Pause
 from tocsin.web.pages.overview.paused import PausedDestination, PausedFlow, PausedNamespace, PausedSchedule
+from tocsin.web.pages.overview.waiting import Wait, summed
 from tocsin.web.pages.presentation import at_most, count, failures_path, host_of, path_below, span
 from tocsin.web.pages.schedules.presentation import schedule_path
 
@@ -27,13 +34,32 @@ _GROUPS_MAX = 8
 #: Minutes of the small chart of a group.
 _SPARK_MINUTES = 24
 _CALLS_MAX, _NAMESPACES_MAX, _DESTINATIONS_MAX, _SCHEDULES_MAX, _MONITORS_MAX, _FLOWS_MAX = 3, 5, 5, 5, 5, 5
-_OUTAGES_MAX = 3
+_OUTAGES_MAX, _LATE_MAX = 3, 3
+#: An outage that delayed nothing and was shorter than this needs no attention.
+_BRIEF_US = 1_000_000
+#: The rows of what keeps timers other than a destination.
+_KEPT_BY = {
+    WaitsFor.NODE: ("Timers wait for their node", "It has no free slot for them, or has not loaded them yet."),
+    WaitsFor.OWNER: ("Timers wait for a node that owns their shard", "The next owner fires them; nothing is lost."),
+    WaitsFor.EGRESS: (
+        "Timers are suspended: egress.allow",
+        "Their URLs lead to addresses that this server does not call.",
+    ),
+    WaitsFor.CREDENTIAL: (
+        "Timers are suspended: credentials",
+        "Their credentials can't be sent to their destinations.",
+    ),
+    WaitsFor.SECRET: ("Timers are suspended: secrets", "The keys under which their secrets are encrypted are missing."),
+    WaitsFor.CREATE: ("Timers are suspended: records", "Their stored records can't be read; create them again."),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
     """A row: what, where, how many, and one action: a link, or the form of a path with these fields. `at` is an instant
-    (microseconds) that the words end with, as a relative time; that of failures is the begin of the slot that has them."""
+    (microseconds) that the words end with, as a relative time, in the past unless it is `ahead`; that of failures is the
+    begin of the slot that has them. `until`: that of a breaker's next probe; `during`: begin and end of the time that the
+    words are about."""
 
     tone: str
     title: str
@@ -45,6 +71,9 @@ class Incident:
     form: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
     at: int | None = None
+    ahead: bool = False
+    until: int | None = None
+    during: tuple[int, int] | None = None
     chart: Sequence[Part] = field(default_factory=tuple)
 
 
@@ -61,6 +90,7 @@ def incidents(
     more_schedules: bool = False,
     more_alarms: bool = False,
     slots: Sequence[Slot],
+    started_us: int | None,
     failing: Mapping[str, Failures],
     left: Callable[[str], int | None],
     calls_failing: Mapping[str, Failures],
@@ -70,20 +100,34 @@ def incidents(
     docs: str,
     now_us: int,
     link: Link,
+    waits: Sequence[Wait] = (),
+    more_wait: bool = False,
+    reports: Mapping[str, DestinationReport] | None = None,
+    reported_us: int = 0,
 ) -> list[Incident]:
     """All rows. `wanted` are the namespaces of the scope, `may_write` those of them in which the reader may change something;
-    `more_schedules`, `more_alarms`: there may be more of these; `left`: how many failures of a place are still
-    listed, if that is known; `database` is the store's name and place."""
+    `more_schedules`, `more_alarms`: there may be more of these; `left`: how many failures of a place are still listed, if
+    that is known; `started_us`: since when the node that runs longest runs; `database` is the store's name and place;
+    `waits`: what keeps due timers; `more_wait`: more of these than were counted; `reports`: what was known of destinations
+    at `reported_us`, None if they are not the reader's business."""
     rows = [_pause(each, database, docs, now_us) for each in pauses]
+    rows += _waits(waits, link, more=more_wait)
+    kept = summed(_unpaused(waits, destinations), lambda each: (each.destination, each.waits_for))
+    rows += [_kept(each, reports, reported_us, link, more=more_wait) for each in kept[:_DESTINATIONS_MAX]]
+    if len(kept) > _DESTINATIONS_MAX:
+        words, number = "Timers to other destinations wait", count(len(kept) - _DESTINATIONS_MAX)
+        where = link({"view": "waiting"}) if reports is None else "/destinations"
+        rows.append(Incident("late", words, "The list has them.", number, "more", "Show", where))
     rows += _groups(slots, failing, left, wanted, now_us, link)
     rows += _calls(calls_failing)
     rows += _monitors(alarms, more_alarms, link)
     rows += [_namespace(each, may_admin, link) for each in paused[:_NAMESPACES_MAX]]
-    rows += [_destination(each, may_admin) for each in destinations[:_DESTINATIONS_MAX]]
+    rows += [_destination(each, may_admin, waits) for each in destinations[:_DESTINATIONS_MAX]]
     rows += [_flow(each, may_admin) for each in flows[:_FLOWS_MAX]]
     rows += _schedules(schedules, more_schedules, may_write, link)
-    ended = [each for each in outages if each.to_us is not None][:_OUTAGES_MAX]
-    return [*rows, *(_outage(each, database, link) for each in ended)]
+    over = ended(outages)
+    rows += _late(slots, over, started_us, wanted, now_us, link)
+    return [*rows, *(_outage(each, database, now_us, link) for each in over[:_OUTAGES_MAX])]
 
 
 def _pause(pause: Pause, database: str, docs: str, now_us: int) -> Incident:
@@ -92,6 +136,62 @@ def _pause(pause: Pause, database: str, docs: str, now_us: int) -> Incident:
     if pause.reason == "lease":
         words += " Creates and changes fail until it answers."
     return Incident("failed", why(pause.reason, database), words, lasts, "so far", "Runbook", f"{docs}{RUNBOOK}")
+
+
+def _waits(waits: Sequence[Wait], link: Link, *, more: bool) -> list[Incident]:
+    """Rows of what keeps timers other than a destination."""
+    rows = []
+    for each in summed([each for each in waits if each.waits_for in _KEPT_BY], lambda each: each.waits_for):
+        title, meaning = _KEPT_BY[each.waits_for]
+        names = {wait.namespace for wait in waits if wait.waits_for is each.waits_for}
+        of = {"namespace": each.namespace} if len(names) == 1 else {}
+        where = each.namespace if len(names) == 1 else f"{len(names)} namespaces"
+        rows.append(
+            Incident(
+                "late",
+                title,
+                f"In {where}. {meaning} The first was due",
+                BoundedCount(each.number, more).short,
+                "waiting",
+                "Show",
+                link({"view": "waiting", **of}),
+                at=each.since,
+            )
+        )
+    return rows
+
+
+def _unpaused(waits: Sequence[Wait], paused: Sequence[PausedDestination]) -> list[Wait]:
+    """What waits at destinations that are not paused."""
+    names = {each.name for each in paused}
+    return [each for each in waits if each.destination and each.destination not in names]
+
+
+def _kept(
+    wait: Wait, reports: Mapping[str, DestinationReport] | None, reported_us: int, link: Link, *, more: bool
+) -> Incident:
+    """The row of a destination at which timers wait."""
+    host, report = host_of(wait.destination), (reports or {}).get(wait.destination)
+    words, until = "It answers too slowly, or nearly all requests to it failed.", None
+    if report is not None and report.breaker == BreakerState.CLOSED:
+        words = f"{count(report.in_flight)} of at most {count(report.limit)} requests are in flight to it."
+    elif report is not None:
+        words = f"Nearly all requests to it failed{f', the last one with {report.last_error}' if report.last_error else ''}."
+        if report.breaker == BreakerState.OPEN:
+            until = reported_us + report.wait_us
+    if wait.waits_for is WaitsFor.NAMESPACE:
+        words = f"{'' if report is None else f'{words} '}Their namespace has its share of the slots in use."
+    return Incident(
+        "late",
+        f"Timers to {host} wait",
+        f"{words} The first was due",
+        BoundedCount(wait.number, more).short,
+        "waiting",
+        "Show",
+        link(waiting_filters(wait.destination)) if reports is None else "/destinations",
+        at=wait.since,
+        until=until,
+    )
 
 
 def _groups(
@@ -203,17 +303,20 @@ def _namespace(paused: PausedNamespace, may_admin: bool, link: Link) -> Incident
     )
 
 
-def _destination(paused: PausedDestination, may_admin: bool) -> Incident:
+def _destination(paused: PausedDestination, may_admin: bool, waits: Sequence[Wait]) -> Incident:
+    waiting = [each for each in waits if each.destination == paused.name]
+    first = " The first was due" if waiting else ""
     return Incident(
         "paused",
         f"{host_of(paused.name)} is paused",
-        "Timers fire there when the destination is resumed.",
-        count(paused.waiting),
-        "waiting on this node",
+        f"Timers fire there when the destination is resumed.{first}",
+        count(max(paused.waiting, sum(each.number for each in waiting))),
+        "waiting",
         "Resume" if may_admin else "Show",
         "/destinations",
         form="/destinations/resume" if may_admin else "",
         fields={"destination": paused.name},
+        at=min((each.since for each in waiting), default=None),
     )
 
 
@@ -228,6 +331,7 @@ def _flow(paused: PausedFlow, may_admin: bool) -> Incident:
         form="/flows/resume" if may_admin else "",
         fields={"namespace": paused.namespace, "match": paused.match},
         at=paused.until,
+        ahead=True,
     )
 
 
@@ -260,18 +364,101 @@ def _schedules(
     return rows
 
 
-def _outage(outage: Outage, database: str, link: Link) -> Incident:
+def ended(outages: Sequence[Outage]) -> list[Outage]:
+    """The outages that are over, without brief ones that delayed nothing; those of several nodes at the same time and for the
+    same reason as one. `outages`: the latest first."""
+    found: list[Outage] = []
+    for each in outages:
+        if each.to_us is None:
+            continue
+        last = found[-1] if found else None
+        if last is None or last.to_us is None or each.reason != last.reason or each.to_us <= last.from_us:
+            found.append(msgspec.structs.replace(each))
+            continue
+        last.node = f"{each.node}, {last.node}"
+        last.from_us, last.to_us = min(last.from_us, each.from_us), max(last.to_us, each.to_us)
+        last.late += each.late
+        last.late_max_us = max(last.late_max_us, each.late_max_us)
+        last.creates_refused += each.creates_refused
+        last.counting = last.counting or each.counting
+    return [each for each in found if each.late or each.creates_refused or _lasted_us(each) >= _BRIEF_US]
+
+
+def _lasted_us(outage: Outage) -> int:
+    return (outage.to_us or outage.from_us) - outage.from_us
+
+
+def _outage(outage: Outage, database: str, now_us: int, link: Link) -> Incident:
     assert outage.to_us is not None
-    lasted = span(outage.to_us - outage.from_us)
     refused = f" {count(outage.creates_refused)} creates were refused." if outage.creates_refused else ""
-    late = f"late by at most {at_most(outage.late_max_us)}" if outage.late else "late"
     return Incident(
         "late",
         was(outage.reason, database),
-        f"{outage.node} fired nothing for {lasted}. None fired early, none was lost.{refused} It ended",
+        f"{outage.node} fired nothing for {span(_lasted_us(outage))}. None fired early, none was lost.{refused} It ended",
         count(outage.late),
-        f"{late}{', so far' if outage.counting else ''}",
+        f"{_late_by(outage.late, outage.late_max_us)}{', so far' if outage.counting else ''}",
         "Show",
         link({"view": "all", "from": format_instant(outage.from_us), "to": format_instant(outage.to_us)}),
-        at=outage.to_us,
+        # Another node's clock may be ahead.
+        at=min(outage.to_us, now_us),
     )
+
+
+def _late_by(late: int, most_us: float) -> str:
+    return f"late by at most {at_most(most_us)}" if late else "late"
+
+
+@dataclass(slots=True)
+class _LateMinutes:
+    """Minutes in a row in each of which attempts began late, and how many did and by how much at most."""
+
+    from_us: int
+    to_us: int
+    late: int = 0
+    late_max_us: float = 0
+
+
+def _late(
+    slots: Sequence[Slot],
+    outages: Sequence[Outage],
+    started_us: int | None,
+    wanted: Callable[[str], bool],
+    now_us: int,
+    link: Link,
+) -> list[Incident]:
+    """Rows of minutes in which more began late than outages explain, the latest first: while no node ran, nobody noted
+    that."""
+    runs: list[_LateMinutes] = []
+    for slot in slots:
+        counts = slot.counts(wanted)
+        if not counts.late:
+            continue
+        if not runs or slot.begins_us > runs[-1].to_us:
+            runs.append(_LateMinutes(slot.begins_us, slot.begins_us))
+        run = runs[-1]
+        run.to_us = slot.begins_us + _MINUTE_US
+        run.late += counts.late
+        run.late_max_us = max(run.late_max_us, counts.lag.max_ms * 1_000)
+    rows = []
+    for run in runs[::-1]:
+        late = run.late - sum(
+            each.late for each in outages if run.from_us - _MINUTE_US <= (each.to_us or 0) < run.to_us
+        )
+        if late <= 0:
+            continue
+        cause = "Their nodes or destinations were busy, or a node was killed."
+        if started_us is not None and run.from_us - _MINUTE_US <= started_us < run.to_us:
+            cause = "No node that runs now ran before: what had come due waited."
+        rows.append(
+            Incident(
+                "late",
+                "Timers fired late",
+                f"{cause} None fired early, none was lost.",
+                count(late),
+                _late_by(late, run.late_max_us),
+                "Show",
+                link({"view": "all", "from": format_instant(run.from_us), "to": format_instant(run.to_us)}),
+                during=(run.from_us, min(run.to_us, now_us)),
+            )
+        )
+    return rows[:_LATE_MAX]

@@ -22,7 +22,8 @@ class Pause(NamedTuple):
 
 class Present(NamedTuple):
     """The present state of all nodes that answer; `silent` are the names of the living others. `overdue_s`: how long the
-    oldest due timer of the whole service has waited; None: not the reader's business."""
+    oldest due timer of the whole service has waited; None: not the reader's business. `started_us`: since when the one that
+    runs longest runs; None if that is not known."""
 
     nodes: int
     silent: list[str]
@@ -31,6 +32,7 @@ class Present(NamedTuple):
     in_flight: int
     agent: bool
     pauses: list[Pause]
+    started_us: int | None = None
 
 
 class Nodes(Refreshed):
@@ -50,6 +52,7 @@ class Nodes(Refreshed):
         known = [(name, self._reports.get(incarnation)) for incarnation, name in others.items()]
         answered = [(service.node, service.report()), *((name, each) for name, each in known if each is not None)]
         shards = [shard for _, report in answered for shard in report.shards]
+        uptimes_s = [report.vitals.uptime_s for _, report in answered if report.vitals is not None]
         return Present(
             nodes=1 + len(others),
             silent=sorted(name for name, report in known if report is None),
@@ -62,4 +65,5 @@ class Nodes(Refreshed):
                 for name, report in answered
                 if report.dispatch_paused_reason is not None
             ],
+            started_us=(service.now_us() - max(uptimes_s) * 1_000_000 if len(uptimes_s) == 1 + len(others) else None),
         )

@@ -26,6 +26,7 @@ from tocsin.web.pages.overview.open_failures import OpenFailures, needing_attent
 from tocsin.web.pages.overview.paused import Paused, PausedFlow, PausedSchedule, PausedSchedules
 from tocsin.web.pages.overview.retries import Retries
 from tocsin.web.pages.overview.upcoming import Upcoming
+from tocsin.web.pages.overview.waiting import Wait, Waiting
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.site import Part, Site, route
 
@@ -57,6 +58,7 @@ class Attention(NamedTuple):
     alarms: Alarms
     failures: OpenFailures
     retries: Retries
+    waiting: Waiting
 
 
 class Overview(Part):
@@ -79,6 +81,7 @@ class Overview(Part):
         self._paused = attention.paused
         self._failures = attention.failures
         self._schedules = attention.schedules
+        self._waiting = attention.waiting
         self._upcoming = upcoming
         self._welcome = welcome
         self._database = database
@@ -129,6 +132,10 @@ class Overview(Part):
         """The scope's monitors that are late or have failed."""
         return [each for each in self._attention.alarms.all if scope.wanted(each.namespace)]
 
+    def _waits(self, scope: _Scope) -> list[Wait]:
+        """What keeps the scope's due timers."""
+        return [each for each in self._waiting.waits if scope.wanted(each.namespace)]
+
     def _failing(self, hour: Hour, failing: Mapping[str, Failures]) -> dict[str, Failures]:
         """Where something failed in the last hour that needs attention."""
         left = self._failures.left([*hour.slots, hour.open])
@@ -146,8 +153,8 @@ class Overview(Part):
         return not (used or present.window_timers or present.silent or self._upcoming.due or self._paused.namespaces)
 
     async def _refresh(self) -> None:
-        paused, schedules, alarms, failures, retries = self._attention
-        each: list[Refreshed] = [self._reader, paused, schedules, alarms, failures, self._upcoming]
+        paused, schedules, alarms, failures, retries, waiting = self._attention
+        each: list[Refreshed] = [self._reader, paused, schedules, alarms, failures, waiting, self._upcoming]
         hour = self._reader.hour()
         if hour.complete.failing or hour.open.failing:
             each.append(retries)
@@ -161,6 +168,9 @@ class Overview(Part):
             if scope.wanted(split_place(place)[0]) and hour.at_us - failures.last_at <= _FAILS_US
         }
         others = [each for each in self._service.not_ready_because() if not each.startswith(_PAUSED)]
+        if not self._waiting.more:
+            overdue_s = content.overdue_elsewhere_s(present.overdue_s, self._waiting.waits, hour.at_us)
+            present = present._replace(overdue_s=overdue_s)
         return content.verdict(
             minute=hour.last_minute.counts(scope.wanted),
             hour=sums.counts(scope.wanted),
@@ -172,13 +182,15 @@ class Overview(Part):
             destinations=self._paused.destinations if scope.whole else [],
             flows=self._paused_flows(scope),
             others=others if scope.whole else [],
-            outages=self._outages(hour) if scope.whole else [],
             database=self._database,
             schedules=len(self._paused_schedules(scope)),
             alarms=self._alarms(scope),
             more_schedules=self._schedules.more,
             more_alarms=self._attention.alarms.more,
             scoped=bool(scope.namespace),
+            waits=self._waits(scope),
+            more_wait=self._waiting.more,
+            now_us=hour.at_us,
         )
 
     def _values(self, context: RequestContext, scope: _Scope, hour: Hour, present: Present) -> dict[str, Any]:
@@ -207,6 +219,7 @@ class Overview(Part):
                 more_schedules=self._schedules.more,
                 more_alarms=self._attention.alarms.more,
                 slots=slots,
+                started_us=present.started_us,
                 failing=self._failing(hour, sums.failing),
                 left=left,
                 calls_failing=sums.calls_failing if scope.whole else {},
@@ -216,6 +229,10 @@ class Overview(Part):
                 docs=DOCS_URL,
                 now_us=hour.at_us,
                 link=link,
+                waits=self._waits(scope),
+                more_wait=self._waiting.more,
+                reports=self._waiting.reports if scope.whole else None,
+                reported_us=self._waiting.read_at_us,
             ),
             "calm": content.calm(
                 failed=bool(drawn.sums.failed or drawn.sums.expired or (scope.whole and sums.calls.failed)),
@@ -226,6 +243,7 @@ class Overview(Part):
                 paused=self._paused.known,
                 whole=scope.whole,
                 outages=self._reader.failure is None,
+                brief=bool(outages),
             ),
             "listed": listed,
             "minutes": [(slot.begins_us, slot.counts(scope.wanted)) for slot in slots[-_MINUTES_SHOWN:]],
@@ -273,6 +291,10 @@ class Overview(Part):
             len(alarms := self._alarms(scope)),
             max((each.since // 1_000_000 for each in alarms), default=0),
             self._attention.retries.version(scope.wanted),
+            len(waits := self._waits(scope)),
+            sum(each.number for each in waits),
+            min((each.since for each in waits), default=0),
+            self._waiting.probed_at_us // 1_000_000 if scope.whole else "",
             " ".join(
                 f"{each.name}:{each.waiting.number}" for each in self._paused.namespaces if scope.wanted(each.name)
             ),
