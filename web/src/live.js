@@ -119,7 +119,8 @@ function open() {
   if (source?.url === new URL(url ?? "", location).href && !ended) return;
   close();
   if (!url || ended || document.hidden) return;
-  source = new EventSource(url);
+  const stream = new EventSource(url);
+  source = stream;
   // What is out is sent before the first event; without that, what was out before this stream is over.
   let stated = false;
   source.onmessage = (event) => {
@@ -139,7 +140,8 @@ function open() {
   });
   source.addEventListener("bye", signOut);
   source.onerror = () => {
-    if (source?.readyState !== EventSource.CLOSED) { unanswered(); return; }
+    if (source !== stream) return;
+    if (stream.readyState !== EventSource.CLOSED) { unanswered(); return; }
     // An error response closes the stream permanently, so reconnect: the server may have been replaced meanwhile.
     close();
     reached();
