@@ -215,13 +215,16 @@ async function refreshNumbers() {
   if (document.hidden || signedOut || !list && document.querySelector("main [data-form]")) return;
   for (const badge of document.querySelectorAll(".rail-nav .badge")) badge.dispatchEvent(new Event("again"));
   if (!list || tabsFor === counters && ticks % TABS_EVERY_TICKS) return;
-  tabsFor = counters;
+  const now = counters;
   try {
     const { pathname, search } = new URL(list.dataset.link, location);
     const next = (await load(`/ui/tabs${pathname}${search}`, { background: true })).getElementById("tabs");
     const tabs = document.getElementById("tabs");
-    // Without numbers, they are not known at present. What somebody is about to click stays in its place.
-    if (list === results() && next?.querySelector("i") && !tabs.matches(":hover, :focus-within")) morph(tabs, next);
+    // What somebody is about to click stays in its place.
+    if (list !== results() || tabs.matches(":hover, :focus-within")) return;
+    tabsFor = now;
+    // Without numbers, they are not known at present.
+    if (next?.querySelector("i")) morph(tabs, next);
   } catch {
     // The next try is soon.
   }
@@ -317,8 +320,10 @@ const inUse = () => results().querySelector(".list:hover") || results().contains
 // Loads the list, which nobody asked for.
 function reload() {
   const filters = document.getElementById("filters");
-  filters.addEventListener("htmx:configRequest", ({ detail }) => { detail.headers["tocsin-background"] = "true"; }, { once: true });
+  const mark = ({ detail }) => { detail.headers["tocsin-background"] = "true"; };
+  filters.addEventListener("htmx:configRequest", mark);
   filters.requestSubmit();
+  filters.removeEventListener("htmx:configRequest", mark);
 }
 
 // After a moment, in which the outcomes can be read.

@@ -13,7 +13,7 @@ export function showOutage(html) {
   const place = document.getElementById("outage");
   if (document.getElementById("sentence") || !place) return;
   // What is shown already is not announced once more.
-  if (html !== told || !place.firstElementChild?.matches(":not([data-unreached])")) {
+  if (!html || html !== told || !place.firstElementChild?.matches(":not([data-unreached])")) {
     place.innerHTML = html;
     showTimes(place);
     told = html;

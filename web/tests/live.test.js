@@ -136,6 +136,13 @@ test("what a stream has told stays while reads are refused, and goes with it", a
   assert.equal(page.state, "Live | ");
 });
 
+test("an outage that the page came with goes with the first event that tells of none", async () => {
+  const page = new Page({ outage: OUT });
+  page.send({ changed: 1 });
+  await page.pass(1);
+  assert.equal(page.state, "Live | ");
+});
+
 test("Now keeps its verdict when the stream is refused", async () => {
   const page = new Page({ now: true });
   const verdict = { title: "Timers fire late.", text: "By 2 s.", tone: "late", version: 1 };

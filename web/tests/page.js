@@ -34,6 +34,7 @@ class Element {
   contains() { return false; }
   toggleAttribute() {}
   addEventListener() {}
+  removeEventListener() {}
 }
 
 class Outage extends Element {
@@ -45,7 +46,7 @@ class Outage extends Element {
   replaceChildren(...children) { this.children = children; this.notices += children.length; }
 }
 
-// `polled`, `now`, `list`, `form`: what the page has. `answer(url, options)` returns what the server answers; `states` are what
+// `polled`, `now`, `list`, `form`, `stream`, `outage`: what the page has. `answer(url, options)` returns what the server answers; `states` are what
 // the page has stated, one after the other.
 export class Page {
   nowMs = BEGIN;
@@ -58,7 +59,7 @@ export class Page {
   counted = 0;
   answer = () => ok();
 
-  constructor({ polled = false, now = false, list = false, form = false, stream = !polled } = {}) {
+  constructor({ polled = false, now = false, list = false, form = false, stream = !polled, outage: outageText = "" } = {}) {
     const link = new Element();
     link.lastElementChild = new Element();
     const outage = new Outage();
@@ -102,6 +103,7 @@ export class Page {
     }];
     class Response { constructor({ status, text = "" }) { Object.assign(this, { status, ok: status < 400, text: async () => text }); } }
     this.Response = Response;
+    outage.innerHTML = outageText;
     class EventSource {
       static CONNECTING = 0; static OPEN = 1; static CLOSED = 2;
       constructor(url) { Object.assign(this, { url: new URL(url, "http://tocsin.example/").href, readyState: 0, heard: {} }); streams.push(this); }

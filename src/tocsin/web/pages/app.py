@@ -272,7 +272,8 @@ class Ui:
             message = outage.title
         if context.fragment:
             # An open page that is not told of an outage otherwise shows the words.
-            return HTMLResponse(self._pages.outage(outage), kind.status, headers=toast(message, "failed"))
+            headers = None if _by_itself(context.request) else toast(message, "failed")
+            return HTMLResponse(self._pages.outage(outage), kind.status, headers)
         template = "admin/login.html" if unauthenticated else "refused.html"
         response = self._pages.page(
             template,
