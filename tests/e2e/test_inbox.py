@@ -40,6 +40,8 @@ async def test_dead_rows_are_replayed_and_deleted(
                 async with page.expect_response("**/ui/inbox") as answer:
                     await shown.go("/timers")
                 number = await (await answer.value).text()
+                # Nobody has asked for it.
+                assert (await answer.value).request.headers["tocsin-background"] == "true"
         else:
             await shown.go("/timers")
         entry = page.get_by_role("navigation", name="Pages").get_by_role("link", name="Inbox")

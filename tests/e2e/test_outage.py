@@ -44,6 +44,14 @@ async def stocked(api: Api, url: str) -> None:
     assert (await api("timers/batch/create", timers=timers))[0] == 200
 
 
+#: Records what the page states of itself from now on.
+RECORD = """
+  window.stated = [];
+  new MutationObserver(() => stated.push(document.getElementById("link-state").textContent))
+    .observe(document.getElementById("link-state"), { subtree: true, childList: true, characterData: true });
+"""
+
+
 @asynccontextmanager
 async def opened(browser: Browser, server: ServerProcess, *paths: str) -> AsyncIterator[list[Window]]:
     """Windows with these pages, live."""
@@ -101,6 +109,7 @@ async def test_an_outage_of_the_database_is_told_while_it_lasts_and_afterwards(
                 # One is told by its stream, the other finds out when it is read again.
                 await expect(shown.page.locator("#link-state")).to_have_text(AS_OF)
                 await expect(shown.page.locator("#outage")).to_contain_text(NO_ANSWER)
+                await shown.page.evaluate(RECORD)
             assert await fresh.go("/timers") == 503
             await expect(fresh.page.locator("#outage")).to_contain_text(NO_ANSWER)
             for number in range(REFUSED):
@@ -112,6 +121,11 @@ async def test_an_outage_of_the_database_is_told_while_it_lasts_and_afterwards(
             await expect(now.page.locator(".incident .number").first).to_have_text(LASTS)
             await expect(sentence).to_have_text(STOPPED)
             await expect(body).not_to_contain_text(CALM)
+            # It asks again and again, and gets no more.
+            async with monitors.page.expect_response("**/monitors"):
+                pass
+            for shown in (timers, monitors):
+                assert "Live" not in await shown.page.evaluate("stated")
 
             postgresql.resume()
             await expect(sentence).not_to_have_text(STOPPED)

@@ -87,6 +87,16 @@ async def test_sign_in_ends_when_idle_or_expired_or_its_key_is_deleted() -> None
     assert (await other.takes(last), other.sessions.current(last)) == (False, None)
 
 
+async def test_what_an_open_page_asks_for_by_itself_does_not_keep_its_sign_in() -> None:
+    nodes = Nodes(session_idle_timeout_s=10)
+    node = await nodes.start()
+    cookie = await node.sign_in()
+    for nodes.now_s in (1_004.0, 1_008.0):
+        assert await node.sessions.principal(cookie, used=False) is not None
+    nodes.now_s = 1_011.0
+    assert await node.sessions.principal(cookie, used=False) is None
+
+
 async def test_expired_key_ends_its_sign_ins() -> None:
     nodes = Nodes()
     await put_api_key(nodes.inner, ApiKey("k", hash_key("s"), Role.READ, expires_at=1_010_000_000))

@@ -11,8 +11,12 @@ import { ask, dialogIsOpen, load, number } from "./toast.js";
 const TICK_MS = 1000;
 const FRESH_EVERY_MS = 2000;
 const LOST_AFTER_MS = 3000;
+// Longer than the server lets a page wait for a database that does not answer.
+const POLL_LOST_AFTER_MS = 5000;
 const ENDED_SHOWN_MS = 5000;
 const NUMBERS_EVERY_TICKS = 10;
+// A node counts only the changes made through itself, so the tabs are also counted when it knows of none.
+const TABS_EVERY_TICKS = 60;
 // Rows change for so long in each frame.
 const SLICE_MS = 8;
 const nextFrame = () => new Promise(requestAnimationFrame);
@@ -21,11 +25,15 @@ const nextFrame = () => new Promise(requestAnimationFrame);
 const UNSETTLED = ".state:is([data-tone='firing'], [data-tone='due'], [data-tone='waiting'])";
 const ENDED = ".lead .state:is([data-tone='done'], [data-tone='failed'])";
 let source = null;
-let lostTimer = 0;
-let confirmedMs = nowMs();
+let doubtTimer = 0;
+// The last answer of the server, and the instant from which is what the page shows.
+let answeredMs = nowMs();
 let readMs = nowMs();
-// Whether the server can't read what this page shows.
-let unread = false;
+// Whether the last request got no answer.
+let silent = false;
+let signedOut = false;
+// The read of this page that the server refused.
+let failing = null;
 // Counts the events that have news for this page; `shown` is the last one that it shows.
 let news = 0;
 let shown = 0;
@@ -34,7 +42,9 @@ let version = "";
 let freshAt = 0;
 let freshFor = 0;
 let freshWords = "";
-let tabsFor = 0;
+// The counters in the last event, and those that the tabs show.
+let counters = "";
+let tabsFor = "";
 let leftAt = 0;
 let ticks = 0;
 
@@ -52,25 +62,56 @@ function show(state, words) {
   // What the overview shows was true when the last event came.
   const sentence = document.getElementById("sentence");
   if (state === "live") delete sentence?.dataset.asOf;
-  else if (sentence) sentence.dataset.asOf ??= `As of ${clock(confirmedMs / 1000, true)}.`;
+  else if (sentence) sentence.dataset.asOf ??= `As of ${clock(readMs / 1000, true)}.`;
 }
 
-function lost() {
-  lostTimer ||= setTimeout(() => {
-    show("lost", asOf() || `As of ${clock(confirmedMs / 1000, true)}`);
-    showUnreached(confirmedMs);
-  }, source?.readyState === EventSource.CLOSED ? 0 : LOST_AFTER_MS);
+const showLost = () => show("lost", asOf() || `As of ${clock(readMs / 1000, true)}`);
+
+// Unless something soon confirms what the page shows, it states from when that is.
+function doubt(ms = LOST_AFTER_MS) {
+  doubtTimer ||= setTimeout(() => {
+    doubtTimer = 0;
+    showLost();
+    if (silent) showUnreached(answeredMs);
+  }, ms);
 }
 
-function found() {
-  confirmedMs = nowMs();
-  clearTimeout(lostTimer);
-  lostTimer = 0;
+function unanswered() {
+  silent = true;
+  doubt();
+}
+
+function reached() {
+  answeredMs = nowMs();
+  silent = false;
   showReached();
+}
+
+// What the page shows is the present, or from an instant that it states.
+function found() {
+  reached();
+  clearTimeout(doubtTimer);
+  doubtTimer = 0;
+  if (!failing) readMs = nowMs();
   show(asOf() ? "lost" : "live", asOf() || "Live");
 }
 
+// An answer is about a part of what a page with a stream shows.
+function answered() {
+  if (polled() || source?.readyState === EventSource.OPEN) found();
+  else reached();
+}
+
+function signOut() {
+  close();
+  clearTimeout(doubtTimer);
+  doubtTimer = 0;
+  signedOut = true;
+  show("lost", "Signed out");
+}
+
 function open() {
+  signedOut = false;
   const url = results()?.dataset.live ?? document.body.dataset.live;
   // A finished call does not change any more.
   const ended = part()?.matches("[data-finished]");
@@ -78,10 +119,10 @@ function open() {
   if (source?.url === new URL(url ?? "", location).href && !ended) return;
   close();
   if (!url || ended || document.hidden) return;
-  source = new EventSource(url);
+  const stream = new EventSource(url);
+  source = stream;
   // What is out is sent before the first event; without that, what was out before this stream is over.
   let stated = false;
-  source.onopen = found;
   source.onmessage = (event) => {
     if (!stated) showOutage("");
     stated = true;
@@ -89,12 +130,23 @@ function open() {
     receive(JSON.parse(event.data));
   };
   source.addEventListener("clock", (event) => serverShows(Number(event.data)));
-  source.addEventListener("outage", (event) => { stated = true; showOutage(JSON.parse(event.data)); found(); });
-  source.addEventListener("bye", () => { close(); show("lost", "Signed out"); });
+  source.addEventListener("outage", (event) => {
+    stated = true;
+    failing = null;
+    showOutage(JSON.parse(event.data));
+    // The verdict on Now comes after it.
+    if (document.getElementById("sentence")) reached();
+    else found();
+  });
+  source.addEventListener("bye", signOut);
   source.onerror = () => {
-    lost();
+    if (source !== stream) return;
+    if (stream.readyState !== EventSource.CLOSED) { unanswered(); return; }
     // An error response closes the stream permanently, so reconnect: the server may have been replaced meanwhile.
-    if (source?.readyState === EventSource.CLOSED) { close(); setTimeout(open, LOST_AFTER_MS); }
+    close();
+    reached();
+    showLost();
+    setTimeout(open, LOST_AFTER_MS);
   };
 }
 
@@ -115,55 +167,64 @@ function receive(event) {
     version = event.version;
   }
   news += 1;
+  counters = JSON.stringify(event);
   if (results()) results().dataset.news = news;
   refresh();
 }
 
 async function refresh() {
-  if (busy || document.hidden) return;
+  if (busy || document.hidden || signedOut) return;
   busy = true;
+  let read;
   try {
-    if (part()) await refreshPart(part());
-    if (results()) await refreshRows(results());
-    if (results()) reloadLeft();
-    if (results()) await findFresh(results());
-    readMs = nowMs();
-    if (unread) {
-      unread = false;
-      showOutage("");
-      delete document.getElementById("main").dataset.asOf;
-      found();
-    }
+    for (read of [refreshPart, refreshRows, reloadLeft, findFresh]) if (await read()) succeeded(read);
   } catch (error) {
     // An error response comes from a server that can be reached.
-    if (!(error instanceof Response)) lost();
-    else if (error.status === 503) outOfDate(await error.text());
+    if (error instanceof Response) await refused(read, error);
+    else unanswered();
   } finally {
     busy = false;
   }
 }
 
-// The server can't read what this page shows, with the words of the outage; of most a stream has told already.
-function outOfDate(html) {
-  if (!unread && document.querySelector("#outage > *")) return;
-  unread = true;
-  showOutage(html);
-  document.getElementById("main").dataset.asOf ??= `As of ${clock(readMs / 1000, true)}`;
-  found();
+function succeeded(read) {
+  if (failing === read) {
+    failing = null;
+    showOutage("");
+    delete document.getElementById("main").dataset.asOf;
+  }
+  answered();
+}
+
+// The page stays as it is, with the words of an outage; of most a stream has told already.
+async function refused(read, answer) {
+  if (answer.status === 401) { signOut(); return; }
+  const words = answer.status === 503 ? await answer.text() : "";
+  if (failing || !document.querySelector("#outage > :not([data-unreached])")) {
+    failing = read;
+    if (words) showOutage(words);
+    document.getElementById("main").dataset.asOf ??= `As of ${clock(readMs / 1000, true)}`;
+  }
+  answered();
 }
 
 // The numbers beside other pages, and on the tabs of a list: of all its rows, while what follows is about those that it shows.
 async function refreshNumbers() {
-  for (const badge of document.querySelectorAll(".rail-nav .badge")) badge.dispatchEvent(new Event("again"));
   const list = results();
-  if (!list || tabsFor === news) return;
-  tabsFor = news;
+  // Who fills in a form asks for nothing else.
+  if (document.hidden || signedOut || !list && document.querySelector("main [data-form]")) return;
+  for (const badge of document.querySelectorAll(".rail-nav .badge")) badge.dispatchEvent(new Event("again"));
+  if (!list || tabsFor === counters && ticks % TABS_EVERY_TICKS) return;
+  const now = counters;
   try {
     const { pathname, search } = new URL(list.dataset.link, location);
-    const next = (await load(`/ui/tabs${pathname}${search}`)).getElementById("tabs");
+    const next = (await load(`/ui/tabs${pathname}${search}`, { background: true })).getElementById("tabs");
     const tabs = document.getElementById("tabs");
-    // Without numbers, they are not known at present. What somebody is about to click stays in its place.
-    if (list === results() && next?.querySelector("i") && !tabs.matches(":hover, :focus-within")) morph(tabs, next);
+    // What somebody is about to click stays in its place.
+    if (list !== results() || tabs.matches(":hover, :focus-within")) return;
+    tabsFor = now;
+    // Without numbers, they are not known at present.
+    if (next?.querySelector("i")) morph(tabs, next);
   } catch {
     // The next try is soon.
   }
@@ -171,25 +232,27 @@ async function refreshNumbers() {
 
 // -- a part of a page
 
-async function refreshPart(one) {
+// Each read returns whether it asked the server.
+async function refreshPart() {
+  const one = part();
   const now = news;
-  if (now === shown && !one.querySelector(`.lead ${UNSETTLED}`) && !(polled() && ticks % 2)) return;
+  if (!one || now === shown && !one.querySelector(`.lead ${UNSETTLED}`) && !(polled() && ticks % 2)) return false;
   // What is being typed into is left alone, also if the typing began during the request.
   const inUse = () => one.contains(document.activeElement) && one.querySelector("details.menu[open]");
-  if (inUse()) return;
+  if (inUse()) return false;
   // What the server doesn't answer soon is not the present either.
-  if (polled()) lost();
-  const next = (await load(location.pathname + location.search)).getElementById(one.id);
-  if (polled()) found();
-  if (inUse()) return;
+  if (polled()) doubt(POLL_LOST_AFTER_MS);
+  const next = (await load(location.pathname + location.search, { background: true })).getElementById(one.id);
+  if (inUse()) return true;
   shown = now;
-  if (!next || next.dataset.v && next.dataset.v === one.dataset.v) return;
+  if (!next || next.dataset.v && next.dataset.v === one.dataset.v) return true;
   const [before, hadEnded] = [one.innerHTML, one.querySelector(ENDED)];
   morph(one, next);
-  if (one.innerHTML === before) return;
+  if (one.innerHTML === before) return true;
   if (!hadEnded && one.querySelector(ENDED)) showEnded(one.querySelector(ENDED));
   document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
   if ("finished" in one.dataset) open();
+  return true;
 }
 
 // The moment at which a timer or call ends swells its mark, and stands in the title for a while.
@@ -202,21 +265,23 @@ function showEnded(state) {
 
 // -- the list
 
-async function refreshRows(list) {
+async function refreshRows() {
+  const list = results();
+  if (!list) return false;
   const now = list.dataset.news ?? "";
   const places = partsInView().filter((each) => each.dataset.news !== now || each.querySelector(`[data-due]:not([data-left], [data-left] *) ${UNSETTLED}`));
   const wanted = places.flatMap((each) => [...each.rows]).filter((row) => "v" in row.dataset).slice(0, Number(list.dataset.rowsMax));
-  if (!wanted.length) return;
+  if (!wanted.length) return false;
   const body = new URLSearchParams(list.dataset.scope);
   body.append("rows", JSON.stringify(wanted.map((row) => [row.dataset.key, row.dataset.v])));
-  const page = await load(list.dataset.rows, body);
+  const page = await load(list.dataset.rows, { body, background: true });
   let until = performance.now() + SLICE_MS;
   for (const next of page.querySelectorAll("tr")) {
     if (performance.now() > until) {
       await nextFrame();
       until = performance.now() + SLICE_MS;
     }
-    if (list !== results()) return;
+    if (list !== results()) return true;
     const row = rows.get(next.dataset.key);
     if (!row) continue;
     // What no longer exists has no cells.
@@ -234,6 +299,7 @@ async function refreshRows(list) {
   showCount();
   showNews();
   document.dispatchEvent(new CustomEvent("tocsin:rows"));
+  return true;
 }
 
 // Without its version, the row is not asked for again.
@@ -251,18 +317,28 @@ function showGone(row) {
 
 const inUse = () => results().querySelector(".list:hover") || results().contains(document.activeElement) || document.querySelector("#picked[data-some]") || peekIsOpen() || dialogIsOpen();
 
+// Loads the list, which nobody asked for.
+function reload() {
+  const filters = document.getElementById("filters");
+  const mark = ({ detail }) => { detail.headers["tocsin-background"] = "true"; };
+  filters.addEventListener("htmx:configRequest", mark);
+  filters.requestSubmit();
+  filters.removeEventListener("htmx:configRequest", mark);
+}
+
 // After a moment, in which the outcomes can be read.
 function reloadLeft() {
-  if (Date.now() - leftAt < FRESH_EVERY_MS || !rows.size || gone.size < rows.size || inUse()) return;
+  if (!results() || Date.now() - leftAt < FRESH_EVERY_MS || !rows.size || gone.size < rows.size || inUse()) return;
   leftAt = Date.now();
-  document.getElementById("filters").requestSubmit();
+  reload();
 }
 
 // Looks for rows that the list would show now and this page lacks.
-async function findFresh(list) {
-  if (list !== results() || freshFor === news || Date.now() - freshAt < FRESH_EVERY_MS) return;
+async function findFresh() {
+  const list = results();
+  const now = news;
+  if (!list || freshFor === now || Date.now() - freshAt < FRESH_EVERY_MS) return false;
   freshAt = Date.now();
-  freshFor = news;
   // The list's URL, not the window's, which already names other filters while their results are loading.
   const url = new URL(list.dataset.link, location);
   const most = Number(list.dataset.rowsMax);
@@ -270,12 +346,14 @@ async function findFresh(list) {
   url.searchParams.set("cursor", cursor);
   url.searchParams.set("rows", Math.min(most, rows.size + 50));
   const body = new URLSearchParams({ known: JSON.stringify(known), whole });
-  const words = await (await ask(`/ui/fresh${url.pathname}${url.search}`, body)).text();
-  if (list !== results()) return;
+  const words = await (await ask(`/ui/fresh${url.pathname}${url.search}`, { body, background: true })).text();
+  if (list !== results()) return true;
+  freshFor = now;
   // An empty list can reload at once, since no row can move.
-  if (words && !document.getElementById("fresh")) document.getElementById("filters").requestSubmit();
+  if (words && !document.getElementById("fresh")) reload();
   freshWords = words;
   showNews();
+  return true;
 }
 
 // Shows what reloading the list would change: rows that it lacks, and rows that no longer belong on this tab.
@@ -298,7 +376,7 @@ export function startLive() {
   setInterval(() => {
     ticks += 1;
     refresh();
-    if (ticks % NUMBERS_EVERY_TICKS === 0 && !document.hidden) refreshNumbers();
+    if (ticks % NUMBERS_EVERY_TICKS === 0) refreshNumbers();
   }, TICK_MS);
   document.addEventListener("tocsin:view", refresh);
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));

@@ -3,14 +3,21 @@ import { clock, put, showTimes } from "./times.js";
 import { ask } from "./toast.js";
 
 const AGAIN_MS = 5000;
+let told = "";
+// What Now stated before the server stopped answering.
+let verdict = null;
 const main = () => document.getElementById("main");
 
 // Shows what is out, as HTML; empty: nothing is. On Now the verdict states it.
 export function showOutage(html) {
   const place = document.getElementById("outage");
   if (document.getElementById("sentence") || !place) return;
-  place.innerHTML = html;
-  showTimes(place);
+  // What is shown already is not announced once more.
+  if (!html || html !== told || !place.firstElementChild?.matches(":not([data-unreached])")) {
+    place.innerHTML = html;
+    showTimes(place);
+    told = html;
+  }
   const asOf = place.querySelector("[data-as-of]")?.dataset.asOf;
   if (asOf) main().dataset.asOf = `As of ${clock(asOf / 1000, true)}`;
   else delete main().dataset.asOf;
@@ -24,19 +31,27 @@ export function showUnreached(sinceMs) {
   if (sentence) {
     if ("unreached" in sentence.dataset) return;
     const text = document.getElementById("sentence-text");
+    verdict = { title: sentence.textContent, text: text.textContent, tone: sentence.dataset.tone };
     put(text, `Whether timers fire is not known here. All below is from then, when the verdict was: “${sentence.textContent}”`);
     put(sentence, title);
     Object.assign(sentence.dataset, { unreached: "", tone: "alarm" });
     return;
   }
+  if (document.querySelector("#outage [data-unreached]")) return;
   const notice = document.getElementById("unreached").content.cloneNode(true);
   notice.querySelector("b").textContent = title;
   document.getElementById("outage").replaceChildren(notice);
 }
 
-// The server answers again. On Now the next event has the verdict.
+// The server answers again. On Now the verdict is the former one, as of then, until the next event.
 export function showReached() {
-  delete document.getElementById("sentence")?.dataset.unreached;
+  const sentence = document.getElementById("sentence");
+  if (sentence && "unreached" in sentence.dataset) {
+    put(sentence, verdict.title);
+    put(document.getElementById("sentence-text"), verdict.text);
+    sentence.dataset.tone = verdict.tone;
+    delete sentence.dataset.unreached;
+  }
   document.querySelector("#outage [data-unreached]")?.remove();
 }
 
@@ -48,7 +63,7 @@ async function readAgain() {
   const results = document.querySelector("#results[data-unread]");
   if (!results || document.hidden) return;
   try {
-    const list = await (await ask(results.dataset.link)).text();
+    const list = await (await ask(results.dataset.link, { background: true })).text();
     const typing = document.activeElement?.closest("#filters");
     if (!list.includes("data-unread") && !typing) location.reload();
   } catch {

@@ -14,12 +14,12 @@ const shownRow = () => (shownId === null ? null : rows().find((row) => row.datas
 
 export const peekIsOpen = () => shownId !== null && !panel()?.hidden;
 
-async function show(row) {
+async function show(row, background = false) {
   const mine = (turn += 1);
   const link = new URL(row.querySelector("a.id").href);
   link.searchParams.set("peek", "");
   try {
-    const next = (await load(link)).getElementById("peeked");
+    const next = (await load(link, { background })).getElementById("peeked");
     const place = panel();
     if (!next || mine !== turn || !place) return;
     showTimes(next);
@@ -74,7 +74,7 @@ export function startPeek() {
     if (event.key === "Escape" && peekIsOpen() && !document.querySelector("dialog[open], details.menu[open]")) close();
   });
   // The list's live updates, and its replacement by other rows.
-  document.addEventListener("tocsin:row", ({ detail }) => { if (detail.dataset.key === shownId) show(detail); });
+  document.addEventListener("tocsin:row", ({ detail }) => { if (detail.dataset.key === shownId) show(detail, true); });
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.target.id !== "results" && event.detail.target?.id !== "results") return;
     const row = shownRow();

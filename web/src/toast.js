@@ -39,21 +39,27 @@ export function startNotice() {
 // By id: a selector for open dialogs would be compared with every element of a long list.
 export const dialogIsOpen = () => ["dialog", "help", "palette"].some((id) => document.getElementById(id)?.open);
 
+// A request that nobody asked for counts as no use of the sign-in, and is given up once the server takes longer than it lets any
+// page wait.
+const BACKGROUND_MS = 30000;
+
 // Posts form fields with the CSRF token.
-export function post(url, body) {
+export function post(url, body, options = {}) {
   const token = document.querySelector("meta[name='csrf']").content;
-  return fetch(url, { method: "POST", body, headers: { "x-csrf-token": token, "hx-request": "true" } });
+  return fetch(url, { ...options, method: "POST", body, headers: { "x-csrf-token": token, "hx-request": "true", ...options.headers } });
 }
 
 // The answer to a request for a part of a page. Throws an error response, and what fetch() throws without a response.
-export async function ask(url, body) {
-  const answer = await (body ? post(url, body) : fetch(url, { headers: { "hx-request": "true" } }));
-  if (answer.status === 401) location.reload();
+// `background`: the page asks by itself, and stays where it is without a sign-in.
+export async function ask(url, { body, background = false } = {}) {
+  const options = background ? { headers: { "tocsin-background": "true" }, signal: AbortSignal.timeout(BACKGROUND_MS) } : {};
+  const answer = await (body ? post(url, body, options) : fetch(url, { ...options, headers: { "hx-request": "true", ...options.headers } }));
+  if (answer.status === 401 && !background) location.reload();
   if (!answer.ok) throw answer;
   return answer;
 }
 
-export const load = async (url, body) => new DOMParser().parseFromString(await (await ask(url, body)).text(), "text/html");
+export const load = async (url, options) => new DOMParser().parseFromString(await (await ask(url, options)).text(), "text/html");
 
 export const number = (value) => value.toLocaleString("en");
 export const counted = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : "s"}`;

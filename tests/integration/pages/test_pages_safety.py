@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
 from html import escape
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.integration.pages.conftest import Browser, Node, Start
 from tests.support.patience import PATIENCE_S
 from tocsin.administration import delete_api_key
 from tocsin.model.access import Role
 from tocsin.server.node import open_store
+from tocsin.server.sign_ins import SignIns
 from tocsin.settings import load_settings
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.records import put_outage
+from tocsin.web.pages.admin import sessions
 
 TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -244,6 +248,43 @@ async def test_sign_in_replaces_the_cookie_and_does_not_store_the_key(start: Sta
         "/logout", {"csrf": re.search(r'name="csrf" content="(\w+)', (await browser.get("/timers")).text)[1]}
     )
     assert (await browser.get("/timers")).status_code == 303
+
+
+async def test_open_pages_neither_use_the_sign_in_by_themselves_nor_leave_when_it_has_ended(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = await keyed(start)
+    browser = await signed_in(node, "tk_admin")
+    monkeypatch.setattr(sessions, "_TOUCHED_AFTER", 0.0)
+    used: list[str] = []
+    touch = SignIns.touch
+
+    async def recorded(self: SignIns, token: str) -> None:
+        used.append(token)
+        await touch(self, token)
+
+    monkeypatch.setattr(SignIns, "touch", recorded)
+    page = (await browser.get("/timers")).text
+    assert len(used) == 1
+    badges = re.findall(r'<span class="badge" hx-get="([^"]+)"[^>]* hx-headers=\'([^\']+)\'', page)
+    assert len(badges) == page.count('class="badge"') > 0
+    headers = {"hx-request": "true", "tocsin-background": "true"}
+    assert all(json.loads(sent).items() <= headers.items() for _, sent in badges)
+    paths = (*(path for path, _ in badges), "/ui/tabs/timers", "/timers", "/monitors")
+    for path in paths:
+        assert (await browser.get(path, headers=headers)).status_code == 200, path
+    stream = {"accept": "text/event-stream"}
+    async with browser.client.stream("GET", "/ui/live?namespace=default", headers=stream) as live:
+        assert live.status_code == 200
+    assert len(used) == 1
+    assert (await browser.get("/timers", headers={"hx-request": "true"})).status_code == 200
+    assert len(used) == 2
+    await browser.post("/logout", {})
+    for path in paths:
+        answer = await browser.get(path, headers=headers)
+        assert (answer.status_code, answer.headers.get("hx-redirect")) == (401, None), path
+    answer = await browser.get("/timers", headers={"hx-request": "true"})
+    assert (answer.status_code, answer.headers.get("hx-redirect")) == (401, "/login")
 
 
 async def test_sign_in_does_not_redirect_to_other_sites(start: Start) -> None:

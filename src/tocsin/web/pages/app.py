@@ -175,7 +175,7 @@ class Ui:
         open_path = request.url.path in _OPEN_PATHS
         try:
             try:
-                principal = await self._sessions.principal(cookie)
+                principal = await self._sessions.principal(cookie, used=not _by_itself(request))
             except Unavailable:
                 # The sign-in page works even if the cookie can't be checked.
                 if not open_path:
@@ -272,7 +272,8 @@ class Ui:
             message = outage.title
         if context.fragment:
             # An open page that is not told of an outage otherwise shows the words.
-            return HTMLResponse(self._pages.outage(outage), kind.status, headers=toast(message, "failed"))
+            headers = None if _by_itself(context.request) else toast(message, "failed")
+            return HTMLResponse(self._pages.outage(outage), kind.status, headers)
         template = "admin/login.html" if unauthenticated else "refused.html"
         response = self._pages.page(
             template,
@@ -312,8 +313,17 @@ def _is_of_calls(path: str) -> bool:
     return parts[1] == "calls" or (parts[1] == "ui" and "calls" in parts)
 
 
+def _by_itself(request: Request) -> bool:
+    """Whether an open page makes the request without anybody's doing."""
+    headers = request.headers
+    return headers.get("tocsin-background") == "true" or headers.get("accept") == "text/event-stream"
+
+
 def _to_login(request: Request) -> Response:
-    if request.headers.get("hx-request") == "true" or request.headers.get("accept") == "text/event-stream":
+    if _by_itself(request):
+        # The page stays, with what has been typed into it.
+        return Response(status_code=401)
+    if request.headers.get("hx-request") == "true":
         return Response(status_code=401, headers={"hx-redirect": "/login"})
     here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     target = "/login" if request.method not in _SAFE or here == "/" else f"/login?to={quote(here, safe='')}"

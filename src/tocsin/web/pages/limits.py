@@ -13,7 +13,8 @@ class UiLimits:
 
     session_idle_timeout_s: float = setting(
         12 * 3_600.0,
-        "How long a session on the web pages lasts without a request. With lower values people sign in more often.",
+        "How long a session on the web pages lasts without a request; what open pages ask for by themselves does not "
+        "count. With lower values people sign in more often.",
         topic=Topic.SECURITY,
     )
     session_lifetime_max_s: float = setting(

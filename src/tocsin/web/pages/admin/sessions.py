@@ -101,14 +101,15 @@ class Sessions:
         """Whether the cookie has the format of this server's cookies."""
         return cookie is not None and (_ANONYMOUS.match(cookie) or _SIGNED_IN.match(cookie)) is not None
 
-    async def principal(self, cookie: str) -> Principal | None:
-        """The principal of a cookie; None if a sign-in is required. Raises Unavailable if the store can't be read."""
+    async def principal(self, cookie: str, *, used: bool = True) -> Principal | None:
+        """The principal of a cookie; None if a sign-in is required. `used`: the request counts as a use of the sign-in, after
+        which it may be idle for as long again. Raises Unavailable if the store can't be read."""
         sign_in = await self._sign_ins.find(cookie) if self._names_key(cookie) else None
         if sign_in is not None:
             unused_s = self._now_s() - sign_in.seen_at / 1e6
             if unused_s > self._limits.session_idle_timeout_s:
                 sign_in = None
-            elif unused_s > _TOUCHED_AFTER * self._limits.session_idle_timeout_s:
+            elif used and unused_s > _TOUCHED_AFTER * self._limits.session_idle_timeout_s:
                 await self._sign_ins.touch(cookie)
         return self._principal(cookie, sign_in)
 

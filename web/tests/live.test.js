@@ -1,0 +1,223 @@
+// What open pages state of the server and the database, and what they ask for by themselves.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { HANGS, NONE, Page, ok, refusal } from "./page.js";
+
+const OUT = "The database does not answer.";
+const UNANSWERED = "No answer from tocsin.example";
+const out = (afterMs) => () => refusal(503, OUT, afterMs);
+
+async function polled() {
+  const page = new Page({ polled: true });
+  await page.pass(2.5);
+  assert.equal(page.state, "Live | ");
+  page.states = [];
+  return page;
+}
+
+async function streaming(options) {
+  const page = new Page(options);
+  page.send({ changed: 1 });
+  await page.pass(2.5);
+  assert.equal(page.state, "Live | ");
+  page.states = [];
+  return page;
+}
+
+test("a polled page is never live during an outage, and announces it once", async () => {
+  const page = await polled();
+  page.answer = out(50);
+  await page.pass(1);
+  page.states = [];
+  await page.pass(20);
+  assert.deepEqual(page.states, [`As of 12:00:01 | ${OUT}`]);
+  assert.equal(page.outage.notices, 1);
+  page.answer = () => ok();
+  await page.pass(2);
+  assert.equal(page.state, "Live | ");
+});
+
+test("a database that hangs is not told as a server that does not answer", async () => {
+  const page = await polled();
+  // The first read began before the outage is known; later ones wait for less.
+  page.answer = out(20_000);
+  await page.pass(1);
+  page.answer = out(4000);
+  await page.pass(60);
+  assert.deepEqual(page.states, ["Live | ", "As of 12:00:01 | ", `As of 12:00:01 | ${OUT}`]);
+});
+
+test("a polled page states that the server does not answer, once, until it does", async () => {
+  const page = await polled();
+  page.answer = () => NONE;
+  await page.pass(60);
+  assert.deepEqual(page.states, ["Live | ", `As of 12:00:01 | ${UNANSWERED} since 12:00:01.`]);
+  assert.equal(page.outage.notices, 1);
+  page.answer = out(50);
+  await page.pass(2);
+  assert.equal(page.state, `As of 12:00:01 | ${OUT}`);
+  page.answer = () => NONE;
+  await page.pass(10);
+  assert.match(page.state, new RegExp(`^As of 12:00:01 . ${UNANSWERED} since 12:01:`));
+  page.answer = () => ok();
+  await page.pass(2);
+  assert.equal(page.state, "Live | ");
+});
+
+test("a server that takes a request and never answers it does not answer", async () => {
+  const page = await polled();
+  page.answer = () => HANGS;
+  await page.pass(20);
+  assert.equal(page.state, "As of 12:00:01 | ");
+  await page.pass(20);
+  assert.equal(page.state, `As of 12:00:01 | ${UNANSWERED} since 12:00:01.`);
+});
+
+for (const status of [403, 404, 429, 500]) {
+  test(`a page refused with ${status} comes from a server that answers`, async () => {
+    const page = await polled();
+    page.answer = () => refusal(status);
+    await page.pass(20);
+    assert.deepEqual(page.states, ["Live | ", "As of 12:00:01 | "]);
+    page.answer = () => ok();
+    await page.pass(2);
+    assert.equal(page.state, "Live | ");
+  });
+}
+
+test("a refused stream leaves the page as of then", async () => {
+  const page = await streaming();
+  page.breakOff();
+  page.refuse();
+  await page.pass(3);
+  for (let times = 0; times < 5; times += 1) {
+    page.refuse();
+    await page.pass(3);
+  }
+  assert.deepEqual(page.states, ["As of 12:00:00 | "]);
+  page.send({ changed: 1 });
+  await page.pass(1);
+  assert.equal(page.state, "Live | ");
+});
+
+test("a stream that finds no server states so, until the next event", async () => {
+  const page = await streaming();
+  for (let times = 0; times < 5; times += 1) {
+    page.breakOff();
+    await page.pass(2);
+  }
+  assert.deepEqual(page.states, ["Live | ", `As of 12:00:00 | ${UNANSWERED} since 12:00:00.`]);
+  page.send({ changed: 1 });
+  await page.pass(0);
+  assert.equal(page.state, "Live | ");
+});
+
+test("one failed read whose repetition succeeds is not told", async () => {
+  const page = await streaming();
+  let fails = true;
+  page.answer = () => (fails ? NONE : ok());
+  page.send({ changed: 2 });
+  await page.pass(0.5);
+  fails = false;
+  await page.pass(9);
+  assert.deepEqual(page.states, ["Live | "]);
+});
+
+test("what a stream has told stays while reads are refused, and goes with it", async () => {
+  const page = await streaming();
+  page.send(`${OUT} Nothing fires.`, "outage");
+  page.answer = out(50);
+  page.send({ changed: 2 });
+  await page.pass(9);
+  assert.deepEqual(page.states.map((each) => each.split(" | ")[1]), [`${OUT} Nothing fires.`]);
+  page.answer = () => ok();
+  page.send("", "outage");
+  await page.pass(2);
+  assert.equal(page.state, "Live | ");
+});
+
+test("an outage that the page came with goes with the first event that tells of none", async () => {
+  const page = new Page({ outage: OUT });
+  page.send({ changed: 1 });
+  await page.pass(1);
+  assert.equal(page.state, "Live | ");
+});
+
+test("Now keeps its verdict when the stream is refused", async () => {
+  const page = new Page({ now: true });
+  const verdict = { title: "Timers fire late.", text: "By 2 s.", tone: "late", version: 1 };
+  page.send(verdict);
+  await page.pass(1);
+  for (let times = 0; times < 3; times += 1) {
+    page.breakOff();
+    await page.pass(2);
+  }
+  assert.equal(page.sentence.textContent, `${UNANSWERED} since 12:00:00.`);
+  page.refuse();
+  await page.pass(9);
+  assert.equal(page.sentence.textContent, "Timers fire late.");
+  assert.deepEqual({ ...page.sentence.dataset }, { tone: "late", asOf: "As of 12:00:00." });
+  page.send({ ...verdict, title: "All is well." });
+  await page.pass(0);
+  assert.equal(page.sentence.textContent, "All is well.");
+  assert.equal(page.sentence.dataset.asOf, undefined);
+});
+
+test("an empty list whose search for new rows was refused is live once it was answered", async () => {
+  const page = await streaming({ list: true });
+  page.answer = out(50);
+  page.send({ changed: 2 });
+  await page.pass(9);
+  assert.match(page.state, new RegExp(OUT));
+  assert.equal(page.states.filter((each) => each.startsWith("Live")).length, 1);
+  page.answer = () => ok();
+  await page.pass(3);
+  assert.equal(page.state, "Live | ");
+});
+
+test("tabs are counted when the counters have changed, or a minute has passed", async () => {
+  const page = await streaming({ list: true });
+  await page.pass(17.5);
+  const counts = () => page.askedFor("/ui/tabs").length;
+  assert.equal(counts(), 1);
+  for (let beats = 0; beats < 3; beats += 1) {
+    page.send({ changed: 1 });
+    await page.pass(10);
+  }
+  assert.equal(counts(), 1);
+  page.send({ changed: 2 });
+  await page.pass(10);
+  assert.equal(counts(), 2);
+  await page.pass(60);
+  assert.equal(counts(), 3);
+});
+
+test("what a page asks for by itself counts as no use of the sign-in", async () => {
+  const [list, page] = [await streaming({ list: true }), await polled()];
+  await list.pass(10);
+  await page.pass(10);
+  for (const { url, headers } of [...list.asked, ...page.asked]) assert.equal(headers["tocsin-background"], "true", url);
+  assert.deepEqual([...new Set([...list.asked, ...page.asked].map(({ url }) => url.split("?")[0]))], ["/ui/fresh/timers", "/ui/tabs/timers", "/page"]);
+});
+
+test("a page whose sign-in has ended stays, and asks for nothing more", async () => {
+  const page = await polled();
+  page.answer = () => refusal(401);
+  await page.pass(2);
+  assert.equal(page.state, "Signed out | ");
+  const asked = page.asked.length;
+  await page.pass(60);
+  assert.deepEqual([page.asked.length, page.counted, page.reloads, page.state], [asked, 0, 0, "Signed out | "]);
+});
+
+test("numbers beside other pages are asked for again, but not after a sign-out or where a form is filled in", async () => {
+  const page = await streaming();
+  await page.pass(20);
+  assert.equal(page.counted, 2);
+  page.send({}, "bye");
+  await page.pass(60);
+  assert.deepEqual([page.counted, page.state], [2, "Signed out | "]);
+  const form = new Page({ form: true, stream: false });
+  await form.pass(60);
+  assert.deepEqual([form.counted, form.asked.length], [0, 0]);
+});
