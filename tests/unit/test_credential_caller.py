@@ -129,7 +129,7 @@ class Place:
 
     async def token(self) -> None:
         """Returns when the token that is missing has arrived."""
-        # That credentials were learned is told first.
+        # That credentials were learned is reported first.
         await asyncio.sleep(0)
         self.woken.clear()
         await asyncio.wait_for(self.woken.wait(), PATIENCE_S)
@@ -217,7 +217,7 @@ async def test_token_that_has_expired_is_not_sent() -> None:
         assert isinstance((await place.call("api")).outcome, NoCredential)
 
 
-async def test_those_who_wait_are_told_of_a_token_that_was_asked_for_before_the_former_one_expired() -> None:
+async def test_those_who_wait_are_notified_of_a_token_that_was_asked_for_before_the_former_one_expired() -> None:
     inner = Late()
     async with Place(inner) as place:
         place.learn(oauth2())
@@ -246,11 +246,11 @@ async def test_an_error_of_one_who_waits_keeps_the_token_from_no_other() -> None
 
     async with Place() as place:
         place.inner.tokens = [(200, {"access_token": "one"})]
-        told = asyncio.Event()
+        notified = asyncio.Event()
         place.learn(oauth2())
         place.caller.ready = fails
-        place.caller.ready_for_calls = {fails: None, told.set: None}
-        await asyncio.wait_for(told.wait(), PATIENCE_S)
+        place.caller.ready_for_calls = {fails: None, notified.set: None}
+        await asyncio.wait_for(notified.wait(), PATIENCE_S)
         assert [str(each["exception"]) for each in errors[-2:]] == ["a defect"] * 2
         # The token is kept valid as before.
         assert place.caller._held["orders", "api"]._keeping.done() is False  # type: ignore[attr-defined]

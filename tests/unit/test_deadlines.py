@@ -26,7 +26,7 @@ class Sent:
 
 
 @pytest.mark.parametrize("polls", [1, 3, 12])
-async def test_the_sockets_are_polled_as_often_as_told_before_a_deadline_takes_effect(polls: int) -> None:
+async def test_the_sockets_are_polled_as_often_as_asked_before_a_deadline_takes_effect(polls: int) -> None:
     expired: list[Sent] = []
     deadlines: Deadlines[Sent] = Deadlines(3_600_000_000, lambda sent, _: expired.append(sent), polls)
     deadlines.add(Sent())

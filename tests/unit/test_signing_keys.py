@@ -77,20 +77,20 @@ async def test_the_next_key_is_published_a_day_before_it_signs_and_the_former_a_
     assert await kids(other) == both[1:]
 
 
-async def test_those_who_wait_are_told_when_the_key_of_a_node_whose_clock_is_ahead_can_sign() -> None:
+async def test_those_who_wait_are_notified_when_the_key_of_a_node_whose_clock_is_ahead_can_sign() -> None:
     ahead, clock, records = FakeClock(), FakeClock(), MemoryStore()
     ahead.advance(US_PER_SECOND)
     await keys(records, ahead).turn(wanted=True)
-    one, told = keys(records, clock), list[int]()
-    one.ready = lambda: told.append(clock.now_us())
+    one, notified_at = keys(records, clock), list[int]()
+    one.ready = lambda: notified_at.append(clock.now_us())
     await one.turn()
     with pytest.raises(TokenRefused):
         one.sign(CREDENTIAL, clock.now_us())
-    assert told == []
+    assert notified_at == []
     clock.advance(US_PER_SECOND)
     await one.turn()
     await one.turn()
-    assert told == [clock.now_us()] and one.sign(CREDENTIAL, clock.now_us())
+    assert notified_at == [clock.now_us()] and one.sign(CREDENTIAL, clock.now_us())
 
 
 async def test_a_service_that_was_off_for_long_goes_on_with_its_key_until_receivers_can_know_the_next() -> None:

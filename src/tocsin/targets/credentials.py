@@ -138,7 +138,7 @@ class CredentialCaller:
             task.add_done_callback(self._ending.discard)
 
     def woken(self) -> None:
-        """A credential that could not be sent may be by now. Each is told by itself: none fails for another's error."""
+        """A credential that could not be sent may be by now. Each is called by itself: none fails for an error of another."""
         loop = asyncio.get_running_loop()
         for ready in (self.ready, *self.ready_for_calls):
             loop.call_soon(ready)
