@@ -1,4 +1,4 @@
-"""The database stops answering and returns: open pages and fresh ones say so, and afterwards what it did, also after a
+"""The database stops answering and returns: open pages and fresh ones show it, and afterwards what it did, also after a
 restart of the node."""
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ async def opened(browser: Browser, server: ServerProcess, *paths: str) -> AsyncI
         assert shown.complaints == []
 
 
-async def told(page: Page) -> list[str]:
-    """What Now tells of the outage that is over, once its numbers are final: how many attempts were late, by how much at
+async def shown_of(page: Page) -> list[str]:
+    """What Now shows of the outage that is over, once its numbers are final: how many attempts were late, by how much at
     most, and how many creates were refused."""
     row = page.locator(".incident", has_text=f"{REFUSED} creates were refused")
     await expect(row).to_contain_text("did not answer, or too slowly")
@@ -77,14 +77,14 @@ async def told(page: Page) -> list[str]:
 
 
 async def of_store(shown: Window) -> list[str]:
-    """What the page of the store tells of it."""
+    """What the page of the store shows of it."""
     await shown.go("/store")
     rows = shown.page.get_by_role("region", name="Outages").locator("tbody tr")
     row = rows.filter(has=shown.page.locator("td.num:last-child", has_text=re.compile(rf"^{REFUSED}$")))
     return [(await cell.inner_text()).strip() for cell in await row.locator("td.num").all()]
 
 
-async def test_an_outage_of_the_database_is_told_while_it_lasts_and_afterwards(
+async def test_an_outage_of_the_database_is_reported_while_it_lasts_and_afterwards(
     browser: Browser, tmp_path: Path, postgresql: PostgresServer, inbox: tuple[Inbox, str]
 ) -> None:
     chromium_path()
@@ -106,7 +106,7 @@ async def test_an_outage_of_the_database_is_told_while_it_lasts_and_afterwards(
             postgresql.pause()
             await expect(sentence).to_have_text(STOPPED)
             for shown in (timers, monitors):
-                # One is told by its stream, the other finds out when it is read again.
+                # One learns it from its stream, the other finds out when it is read again.
                 await expect(shown.page.locator("#link-state")).to_have_text(AS_OF)
                 await expect(shown.page.locator("#outage")).to_contain_text(NO_ANSWER)
                 await shown.page.evaluate(RECORD)
@@ -132,7 +132,7 @@ async def test_an_outage_of_the_database_is_told_while_it_lasts_and_afterwards(
             for shown in (timers, monitors):
                 await expect(shown.page.locator("#link-state")).to_have_text("Live")
                 await expect(shown.page.locator("#outage")).to_be_empty()
-            numbers = await told(now.page)
+            numbers = await shown_of(now.page)
             assert int(numbers[0]) > 0
             await expect(body).not_to_contain_text(CALM)
             assert numbers == await of_store(fresh)
@@ -143,7 +143,7 @@ async def test_an_outage_of_the_database_is_told_while_it_lasts_and_afterwards(
             await server.start()
             for shown in (now, timers, monitors):
                 await expect(shown.page.locator("#link-state")).to_have_text("Live")
-            assert await told(now.page) == numbers == await of_store(fresh)
+            assert await shown_of(now.page) == numbers == await of_store(fresh)
             await expect(sentence).to_contain_text("he monitor silent is late")
             # The requests that failed meanwhile.
             for shown in (now, timers, monitors, fresh):

@@ -196,7 +196,7 @@ function succeeded(read) {
   answered();
 }
 
-// The page stays as it is, with the words of an outage; of most a stream has told already.
+// The page stays as it is, with the words of an outage; a stream has brought most already.
 async function refused(read, answer) {
   if (answer.status === 401) { signOut(); return; }
   const words = answer.status === 503 ? await answer.text() : "";

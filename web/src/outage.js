@@ -3,7 +3,7 @@ import { clock, put, showTimes } from "./times.js";
 import { ask } from "./toast.js";
 
 const AGAIN_MS = 5000;
-let told = "";
+let shown = "";
 // What Now stated before the server stopped answering.
 let verdict = null;
 const main = () => document.getElementById("main");
@@ -13,10 +13,10 @@ export function showOutage(html) {
   const place = document.getElementById("outage");
   if (document.getElementById("sentence") || !place) return;
   // What is shown already is not announced once more.
-  if (!html || html !== told || !place.firstElementChild?.matches(":not([data-unreached])")) {
+  if (!html || html !== shown || !place.firstElementChild?.matches(":not([data-unreached])")) {
     place.innerHTML = html;
     showTimes(place);
-    told = html;
+    shown = html;
   }
   const asOf = place.querySelector("[data-as-of]")?.dataset.asOf;
   if (asOf) main().dataset.asOf = `As of ${clock(asOf / 1000, true)}`;

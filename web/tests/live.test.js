@@ -37,7 +37,7 @@ test("a polled page is never live during an outage, and announces it once", asyn
   assert.equal(page.state, "Live | ");
 });
 
-test("a database that hangs is not told as a server that does not answer", async () => {
+test("a database that hangs is not shown as a server that does not answer", async () => {
   const page = await polled();
   // The first read began before the outage is known; later ones wait for less.
   page.answer = out(20_000);
@@ -112,7 +112,7 @@ test("a stream that finds no server states so, until the next event", async () =
   assert.equal(page.state, "Live | ");
 });
 
-test("one failed read whose repetition succeeds is not told", async () => {
+test("one failed read whose repetition succeeds is not shown", async () => {
   const page = await streaming();
   let fails = true;
   page.answer = () => (fails ? NONE : ok());
@@ -123,7 +123,7 @@ test("one failed read whose repetition succeeds is not told", async () => {
   assert.deepEqual(page.states, ["Live | "]);
 });
 
-test("what a stream has told stays while reads are refused, and goes with it", async () => {
+test("what a stream has brought stays while reads are refused, and goes with it", async () => {
   const page = await streaming();
   page.send(`${OUT} Nothing fires.`, "outage");
   page.answer = out(50);
@@ -136,7 +136,7 @@ test("what a stream has told stays while reads are refused, and goes with it", a
   assert.equal(page.state, "Live | ");
 });
 
-test("an outage that the page came with goes with the first event that tells of none", async () => {
+test("an outage that the page came with goes with the first event that has none", async () => {
   const page = new Page({ outage: OUT });
   page.send({ changed: 1 });
   await page.pass(1);

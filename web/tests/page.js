@@ -106,8 +106,8 @@ export class Page {
     outage.innerHTML = outageText;
     class EventSource {
       static CONNECTING = 0; static OPEN = 1; static CLOSED = 2;
-      constructor(url) { Object.assign(this, { url: new URL(url, "http://tocsin.example/").href, readyState: 0, heard: {} }); streams.push(this); }
-      addEventListener(name, act) { this.heard[name] = act; }
+      constructor(url) { Object.assign(this, { url: new URL(url, "http://tocsin.example/").href, readyState: 0, listeners: {} }); streams.push(this); }
+      addEventListener(name, act) { this.listeners[name] = act; }
       close() { this.readyState = 2; }
     }
     runInContext(script, createContext({
@@ -153,7 +153,7 @@ export class Page {
   // An event of the stream, which is open then.
   send(data, name = "message") {
     this.stream.readyState = 1;
-    const act = name === "message" ? this.stream.onmessage : this.stream.heard[name];
+    const act = name === "message" ? this.stream.onmessage : this.stream.listeners[name];
     act({ data: JSON.stringify(data) });
   }
 

@@ -19,5 +19,5 @@ async def test_open_pages_state_what_they_know() -> None:
     program = await asyncio.create_subprocess_exec(
         "node", "--test", cwd=_WEB, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
-    said, _ = await program.communicate()
-    assert program.returncode == 0, said.decode()
+    printed, _ = await program.communicate()
+    assert program.returncode == 0, printed.decode()

@@ -271,7 +271,7 @@ class Ui:
         if outage is not None:
             message = outage.title
         if context.fragment:
-            # An open page that is not told of an outage otherwise shows the words.
+            # An open page that has no other way to learn of an outage shows the words.
             headers = None if _by_itself(context.request) else toast(message, "failed")
             return HTMLResponse(self._pages.outage(outage), kind.status, headers)
         template = "admin/login.html" if unauthenticated else "refused.html"
