@@ -20,7 +20,7 @@ async def test_rules_are_shown_paused_resumed_and_deleted(node: Node) -> None:
     assert (await browser.client.post("/api/v1/flows/put", json=rule)).status_code == 200
     for path in ("/flows", "/flows?namespace=default"):
         shown = (await browser.get(path)).text
-        for words in ("customer:", "100 in 1\u00a0min, 5 at once; 2 in flight", "9 in flight", "in order"):
+        for words in ("customer:", "100 in 1\u00a0min, 5 at once; 2 in flight", "9 in flight", "below its limit"):
             assert words in shown
     changed = {"namespace": "default", "match": "customer:", "scope": "default"}
     answer = await browser.post("/flows/pause", changed)
@@ -126,7 +126,7 @@ async def test_forms_choose_what_is_sent_together_and_keep_it(node: Node) -> Non
     assert "Sent together: timers" in answer.text
     answer = await browser.post("/flows/new", {**fields, "callbackBatch.max": "200", "callbackBatch.linger": "1s"})
     assert answer.status_code == 303, answer.text
-    assert "up to 200 in a request, within 1s" in (await browser.get("/flows")).text
+    assert "up to 200 in a request, within 1\u00a0s" in (await browser.get("/flows")).text
     shown = (await browser.get("/flows/edit?namespace=default&match=digest%3A")).text
     assert 'name="callbackBatch.max" value="200"' in shown
     assert 'name="callbackBatch.linger" value="1s"' in shown
