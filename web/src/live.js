@@ -163,6 +163,9 @@ function receive(event) {
     put(sentence, event.title);
     put(document.getElementById("sentence-text"), event.text);
     sentence.dataset.tone = event.tone;
+    // It gets no shorter, or what is below would move up now, and down again with the next longer sentence.
+    const verdict = sentence.parentElement;
+    verdict.style.minHeight = `${verdict.offsetHeight}px`;
     if (event.version === version) return;
     version = event.version;
   }
@@ -381,6 +384,7 @@ export function startLive() {
   document.addEventListener("tocsin:view", refresh);
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   addEventListener("pagehide", close);
+  addEventListener("resize", () => document.querySelector(".verdict")?.style.removeProperty("min-height"));
   addEventListener("pageshow", (event) => { if (event.persisted) open(); });
   // The list may be that of another tenant now.
   document.addEventListener("htmx:afterSwap", (event) => {

@@ -63,7 +63,7 @@ export class Page {
     const link = new Element();
     link.lastElementChild = new Element();
     const outage = new Outage();
-    const sentence = now ? new Element({ textContent: "All is well.", dataset: { tone: "ok" } }) : null;
+    const sentence = now ? new Element({ textContent: "All is well.", dataset: { tone: "ok" }, parentElement: { offsetHeight: 40, style: {} } }) : null;
     const part = polled ? new Element({ id: "part", dataset: { poll: "" } }) : new Element({ id: "part" });
     const results = list ? new Element({ dataset: { live: "/ui/live", link: "/timers", rows: "/ui/rows", rowsMax: "9", scope: "" } }) : null;
     Object.assign(this, { link, outage, sentence });
