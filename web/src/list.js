@@ -102,7 +102,7 @@ export function startList() {
   });
   showPicked();
   document.addEventListener("htmx:afterSwap", (event) => {
-    if (event.target.id !== "dialog-body") showPicked();
+    if (!event.target.matches("#dialog-body, .badge")) showPicked();
   });
   document.addEventListener("tocsin:rows", () => { if (document.querySelector("#picked[data-some]")) showPicked(); });
 }
