@@ -185,7 +185,7 @@ async def test_a_missing_folder_is_created_or_named_in_the_error(tmp_path: Path)
     opened = agent_database(f"sqlite:///{tmp_path / 'new' / 'agent.db'}")
     await opened.open()
     await opened.close()
-    with pytest.raises(StoreUnavailable, match=r"cannot create .*agent.db"):
+    with pytest.raises(StoreUnavailable, match=r"agent\.db: File exists; permit .* name another place"):
         await agent_database(f"sqlite:///{tmp_path / 'new' / 'agent.db' / 'agent.db'}").open()
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from tocsin.ports.batches import BatchAccepted
@@ -65,8 +67,18 @@ def test_changes_of_the_agents_node_are_logged_even_during_many_failures() -> No
     assert [line["event"] for line in lines] == ["agent step failed"] * 20 + ["agent leadership lost"]
 
 
-def test_the_line_of_a_large_batch_has_the_first_timers_and_their_number(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.fixture
+def lines_of_debug(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Lines of this level are written, whatever a server in this process has chosen."""
     caplog.set_level(logging.DEBUG)
+    former = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG))
+    yield
+    structlog.configure(**former)
+
+
+@pytest.mark.usefixtures("lines_of_debug")
+def test_the_line_of_a_large_batch_has_the_first_timers_and_their_number() -> None:
     ids, lags = tuple(f"t{n}" for n in range(100)), tuple(range(100))
     with capture_logs() as lines:
         log = EventLog(lambda: 1.0)
