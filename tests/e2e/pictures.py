@@ -16,7 +16,7 @@ from typing import Any
 
 from playwright.async_api import Browser, expect
 
-from tests.e2e import shop, states
+from tests.e2e import shop
 from tests.e2e.browser import PICTURES, ROOT, Window, chromium, window
 from tests.e2e.tenant import Tenant
 from tests.support.calls import Api
@@ -260,7 +260,6 @@ async def main(pages: list[str] | None) -> None:
             async with chromium() as browser:
                 if pages is None:
                     await take(browser, server, program)
-                    await states.take(browser, list(states.STATES))
                 else:
                     await draw_all(browser, server, program, pages)
         finally:

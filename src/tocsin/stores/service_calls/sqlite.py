@@ -196,8 +196,8 @@ class SqliteDatabase(AgentDatabase):
         except BaseException as error:
             for connection in connections:
                 connection.close()
-            if isinstance(error, OSError):
-                raise unwritable(path or Path(), error) from error
+            if path and isinstance(error, OSError):
+                raise unwritable(path, error) from error
             if (translated := self._translate(error)) is error:
                 raise
             raise translated from error
