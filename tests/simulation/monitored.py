@@ -252,6 +252,8 @@ class Monitored(World):
                 found.append(f"minute {minute} was reported, and is {states[0]}")
             elif minute not in self.reported and minute not in self.in_vain and states[0] not in ("missed", "excused"):
                 found.append(f"minute {minute} was not reported, and is {states[0]}")
+            elif minute in self.in_vain and states[0] == "missed":
+                found.append(f"minute {minute} was reported in vain, and is missed")
         return found
 
 

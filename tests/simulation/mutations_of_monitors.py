@@ -51,6 +51,11 @@ MUTATIONS = [
         caught_by=_TESTS + "test_instants_of_a_long_outage_are_excused_at_once",
     ),
     _monitored(
+        "a report knows of no outage",
+        never(_MONITORING + "_unreported", "each.lossy"),
+        caught_by=_TESTS + "test_report_excuses_only_what_outages_may_have_lost",
+    ),
+    _monitored(
         "a claim is not recorded by the next heartbeat",
         never(_TENURES + "keep", "self._changes != self._written_changes"),
         caught_by=_TENURES_TESTS + "test_owner_that_dies_soon_after_its_claim_is_known_to_have_worked",

@@ -47,6 +47,8 @@ class Watched:
         self.timer, self.at = made.timer, made.at
         self.periods: list[tuple[int, PeriodStatus, int]] = []
         self.reported: list[str] = []
+        #: What the shard remembers when clients change the monitor.
+        self.outages: list[Outage] = []
 
     @property
     def state(self) -> MonitorState:
@@ -62,7 +64,7 @@ class Watched:
 
     def ask(self, asked: MonitorChange, minute: float, wanted: Timer | None = None) -> None:
         """A client's change at a minute."""
-        self.take(change(asked, self.timer, wanted, START + int(minute * MINUTE)))
+        self.take(change(asked, self.timer, wanted, START + int(minute * MINUTE), self.outages))
 
     def alarm(self, *outages: Outage) -> float:
         """The row's instant comes; returns its minute."""
@@ -267,6 +269,40 @@ def test_report_after_a_long_outage_is_that_of_the_last_instant() -> None:
     watched.ask(OK, 307)
     assert watched.periods[2:] == [(300, PeriodStatus.ON_TIME, 1)]
     assert watched.at == START + 370 * MINUTE
+
+
+@pytest.mark.parametrize(("definition", "first"), [(CRON, 60), (EVERY, 61)])
+def test_report_after_an_outage_comes_before_the_deadline_has_met_it(definition: MonitorDefinition, first: int) -> None:
+    watched = Watched(definition)
+    watched.ask(OK, 1)
+    watched.outages = [outage(65, 245)]
+    watched.ask(OK, 246)
+    assert watched.periods[1:] == [(first, PeriodStatus.EXCUSED, 3), (first + 180, PeriodStatus.ON_TIME, 1)]
+    assert watched.reported == []
+
+
+def test_report_after_its_time_is_excused_by_an_outage_in_it() -> None:
+    watched = Watched(CRON)
+    watched.ask(OK, 1)
+    watched.outages = [outage(65, 74)]
+    watched.ask(OK, 75)
+    assert watched.periods[1:] == [(60, PeriodStatus.EXCUSED, 1)]
+
+
+def test_report_excuses_only_what_outages_may_have_lost() -> None:
+    watched = Watched(CRON)
+    watched.ask(OK, 1)
+    assert watched.alarm() == 70
+    watched.outages = [outage(-90, -80), outage(190, 195), outage(301, 302), outage(305, 315, lossy=False)]
+    watched.ask(OK, 480)
+    assert watched.periods[1:] == [
+        (60, PeriodStatus.MISSED, 2),
+        (180, PeriodStatus.EXCUSED, 1),
+        (240, PeriodStatus.MISSED, 1),
+        (300, PeriodStatus.EXCUSED, 1),
+        (360, PeriodStatus.MISSED, 2),
+        (480, PeriodStatus.ON_TIME, 1),
+    ]
 
 
 def test_only_instants_whose_report_may_be_lost_are_excused_at_once() -> None:

@@ -165,7 +165,7 @@ class MonitorWrites:
     def change(self, writer: Writer, op: WriteOp, asked: MonitorChange, present: WriteAnswer) -> WriteAnswer:
         """Applies what a client asks for to the live row, if `present` is one."""
         live = self._latest(present) if isinstance(present, Row) and present.raw is None else None
-        outcome = change(asked, live, op.timer, self._now_us)
+        outcome = change(asked, live, op.timer, self._now_us, self._memory.outages)
         if isinstance(outcome, TocsinError):
             return outcome
         if isinstance(outcome, MonitorTurn):

@@ -75,17 +75,17 @@ def monitor_of(timer: Timer) -> tuple[MonitorDefinition, MonitorState]:
 
 
 def change(
-    asked: MonitorChange, live: Timer | None, wanted: Timer | None, now_us: int
+    asked: MonitorChange, live: Timer | None, wanted: Timer | None, now_us: int, outages: Sequence[Outage] = ()
 ) -> MonitorTurn | Timer | TocsinError:
     """What the change makes of the live row; or its timer, if there is nothing to change; or why it is refused. `wanted` is
-    the timer that a put brings."""
+    the timer that a put brings; `outages` are those of the shard."""
     if isinstance(asked, PutMonitor):
         assert wanted is not None
         turn = _put(asked, live, wanted, now_us)
     elif live is None or live.monitor is None:
         return MonitorNotFound("no such monitor")
     elif isinstance(asked, Ping):
-        return _pinged(live, asked, now_us)
+        return _pinged(live, asked, now_us, outages)
     elif isinstance(asked, RotateToken):
         turn = _with_state(live, "rotated", token=asked.token)
     elif isinstance(asked, PauseMonitor):
@@ -244,7 +244,7 @@ def noted(timer: Timer, at_us: int) -> Timer:
     )
 
 
-def _pinged(timer: Timer, ping: Ping, now_us: int) -> MonitorTurn | Timer | TocsinError:
+def _pinged(timer: Timer, ping: Ping, now_us: int, outages: Sequence[Outage]) -> MonitorTurn | Timer | TocsinError:
     """The row after a ping, which counts by its event and exit code; with a schedule to watch, it changes nothing."""
     definition, state = monitor_of(timer)
     if ping.token is not None and ping.token != state.token:
@@ -257,7 +257,7 @@ def _pinged(timer: Timer, ping: Ping, now_us: int) -> MonitorTurn | Timer | Tocs
         return MonitorTurn(after, _alarm(after, timer.execute_at))
     if ping.event is PingEvent.START:
         return _started(timer, at_us)
-    return _reported(timer, ping, at_us)
+    return _reported(timer, ping, at_us, outages)
 
 
 def _started(timer: Timer, at_us: int) -> MonitorTurn:
@@ -276,11 +276,14 @@ def _started(timer: Timer, at_us: int) -> MonitorTurn:
     return MonitorTurn(after, _alarm(after, timer.execute_at))
 
 
-def _reported(timer: Timer, ping: Ping, at_us: int) -> MonitorTurn:
+def _reported(timer: Timer, ping: Ping, at_us: int, outages: Sequence[Outage]) -> MonitorTurn:
     """The job has ended."""
     definition, state = monitor_of(timer)
+    if state.deadline is not None and state.status is not MonitorStatus.LATE:
+        # The deadline has met these outages only if it has passed since.
+        state = _moved(definition, state, outages) or state
     failed, is_new = ping.event is PingEvent.FAIL, state.status is MonitorStatus.NEW
-    ended = None if is_new else _ended_by(definition, state, at_us)
+    ended = None if is_new else _ended_by(definition, state, at_us, outages)
     periods = [] if ended is None else ended.without_report
     informs = state.started is not None or ping.exit_code is not None or ping.body is not None
     if ended is not None or is_new or failed or informs:
@@ -324,7 +327,9 @@ class _Ended(NamedTuple):
     resolved: int
 
 
-def _ended_by(definition: MonitorDefinition, state: MonitorState, at_us: int) -> _Ended | None:
+def _ended_by(
+    definition: MonitorDefinition, state: MonitorState, at_us: int, outages: Sequence[Outage]
+) -> _Ended | None:
     """What a report ends; None if its period has not opened."""
     first = state.expected
     if first is None or at_us < state.opens:
@@ -349,7 +354,7 @@ def _ended_by(definition: MonitorDefinition, state: MonitorState, at_us: int) ->
         return _Ended([passed], own, latest)
     deadline = latest + definition.grace_us
     own = Period(latest, deadline, PeriodStatus.ON_TIME if at_us <= deadline else PeriodStatus.LATE)
-    return _Ended(_without_report(state, rule.count(first, latest, PERIODS_MAX)), own, latest)
+    return _Ended(_unreported(definition, state, latest, outages), own, latest)
 
 
 def _period(state: MonitorState, first: int, at_us: int) -> Period:
@@ -360,33 +365,63 @@ def _period(state: MonitorState, first: int, at_us: int) -> Period:
     if at_us <= state.due or (started_in_time and at_us <= state.deadline):
         return Period(first, state.deadline, PeriodStatus.ON_TIME)
     if state.excused_from is not None and state.status is not MonitorStatus.LATE:
-        return Period(first, state.deadline, PeriodStatus.EXCUSED, note=_because_of(state))
+        return _silent(first, state.deadline, 1, _excuse(state))
     return Period(first, state.deadline, PeriodStatus.LATE)
 
 
-def _without_report(state: MonitorState, count: int) -> list[Period]:
-    """`count` periods from the open one on, which nobody has reported, as one."""
-    if not count:
-        return []
+def _unreported(
+    definition: MonitorDefinition, state: MonitorState, latest: int, outages: Sequence[Outage]
+) -> list[Period]:
+    """The periods from the open one to before the latest, which nobody has reported: excused are those whose report an
+    outage may have lost, the others were missed. Neighbours are one period."""
     assert state.expected is not None
-    assert state.due is not None
-    excused = state.excused_from is not None and state.status is not MonitorStatus.LATE
-    return [
-        Period(
-            state.expected,
-            state.due if state.deadline is None else state.deadline,
-            PeriodStatus.EXCUSED if excused else PeriodStatus.MISSED,
-            note=_because_of(state) if excused else None,
-            periods=min(count, PERIODS_MAX),
-        )
-    ]
+    rule, first = definition.recurrence(state.expected), state.expected
+    lossy = [each for each in outages if each.lossy]
+    if state.excused_from is not None and state.status is not MonitorStatus.LATE:
+        # The shard may not remember it any more.
+        lossy.append(_excuse(state))
+    early, periods = first - state.opens, list[Period]()
+
+    def close(before: int, because: Outage | None) -> None:
+        nonlocal first
+        if before > first:
+            deadline = state.deadline if first == state.expected else first + definition.grace_us
+            count = rule.count(first, before, PERIODS_MAX)
+            periods.append(_silent(first, deadline or first, count, because))
+            first = before
+
+    for outage in sorted(lossy):
+        end = rule.after(outage.until_us + early)
+        # Of a period whose deadline an earlier outage has moved, the deadline says whether this one met it.
+        met = state.deadline is not None and outage.from_us < state.deadline and first == state.expected
+        begin = first if met else rule.after(max(outage.from_us - definition.grace_us, first) - 1)
+        if begin is not None and end is not None and begin < end:
+            close(min(begin, latest), None)
+            close(min(end, latest), outage)
+    close(latest, None)
+    return periods
 
 
-def _because_of(state: MonitorState) -> str:
+def _silent(expected: int, deadline: int, count: int, because: Outage | None) -> Period:
+    """`count` periods in a row without a report, the first expected at this instant; the outage excuses them."""
+    return Period(
+        expected,
+        deadline,
+        PeriodStatus.MISSED if because is None else PeriodStatus.EXCUSED,
+        note=None if because is None else _because_of(because),
+        periods=count,
+    )
+
+
+def _excuse(state: MonitorState) -> Outage:
+    """What excuses the open period."""
     assert state.excused_from is not None
     assert state.excused_until is not None
-    begin, end = format_instant(state.excused_from), format_instant(state.excused_until)
-    return f"Tocsin took no reports from {begin} to {end}"
+    return Outage(state.excused_from, state.excused_until)
+
+
+def _because_of(outage: Outage) -> str:
+    return f"Tocsin took no reports from {format_instant(outage.from_us)} to {format_instant(outage.until_us)}"
 
 
 # ---------------------------------------------------------------------- deadlines
@@ -425,14 +460,15 @@ def _excused(
     All instants of an outage are excused at once, not in two turns each. The last one stays open, unless it is the first: a
     report that comes now is its."""
     assert state.excused_until is not None
+    assert state.deadline is not None
     lossy_until = max(
         (each.until_us for each in outages if each.lossy and each.until_us <= state.excused_until), default=first
     )
     rule = definition.recurrence(first)
     last = max(rule.until(lossy_until) or first, first)
     if last == first:
-        return _without_report(state, 1), first
-    return _without_report(state, rule.count(first, last, PERIODS_MAX)), last - 1
+        return [_silent(first, state.deadline, 1, _excuse(state))], first
+    return [_silent(first, state.deadline, rule.count(first, last, PERIODS_MAX), _excuse(state))], last - 1
 
 
 def _moved(definition: MonitorDefinition, state: MonitorState, outages: Sequence[Outage]) -> MonitorState | None:
