@@ -105,6 +105,12 @@ new PerformanceObserver((list) => {
 }).observe({ type: "layout-shift", buffered: true });"""
 
 
+#: The tables that are wider than what shows of them.
+_CUT = """[...document.querySelectorAll(".scroll")]
+  .filter((each) => each.scrollWidth > each.clientWidth + 1)
+  .map((each) => `${each.ariaLabel} is ${each.scrollWidth} in ${each.clientWidth}`)"""
+
+
 def shown_by_docs() -> set[str]:
     """The names of the pictures that the docs show."""
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
@@ -172,6 +178,8 @@ async def draw(shown: Window, name: str, path: str, theme: str, *widths: int) ->
         size = await page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
         if size[0] > width:
             print(f"{name} {theme} {width}: is {size[0]} wide")
+        if cut := await page.evaluate(_CUT):
+            print(f"{name} {theme} {width}: {', '.join(cut)}")
         area: Any = {"x": 0, "y": 0, "width": width, "height": min(size[1], HIGHEST)}
         await page.screenshot(path=PICTURES / "all" / f"{name}-{width}-{theme}.png", full_page=True, clip=area)
 
