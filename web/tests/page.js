@@ -57,7 +57,7 @@ export class Page {
   reloads = 0;
   submits = 0;
   counted = 0;
-  // What the next answer says of rows; and the rows that have left.
+  // What the next answer has of rows; and the rows that have left.
   changes = [];
   left = new Set();
   answer = () => ok();

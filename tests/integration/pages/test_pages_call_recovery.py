@@ -45,14 +45,14 @@ async def advance(browser: Browser, by: str) -> None:
 
 
 async def listed(browser: Browser) -> str:
-    """What Now says of service calls that failed; empty if it says nothing."""
+    """What Now shows of service calls that failed; empty if it shows nothing."""
     page = (await browser.get("/")).text
     found = re.search(r'<li class="incident"(?:(?!</li>).)*service calls to.*?</li>', page, re.DOTALL)
     return "" if found is None else " ".join(re.sub("<[^>]*>", " ", found[0]).split())
 
 
-async def says(browser: Browser, *words: str) -> None:
-    """Returns once Now says this of service calls; without words, once it says nothing of them."""
+async def shows(browser: Browser, *words: str) -> None:
+    """Returns once Now shows this of service calls; without words, once it shows nothing of them."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             found = await listed(browser)
@@ -67,14 +67,14 @@ async def test_calls_that_were_retried_stay_until_none_waits_for_another_attempt
     async with Receiver(inbox) as receiver:
         spec = {"method": "POST", "url": receiver.url, "body": {}, "retryPolicy": policy}
         await submitted(browser, tenant, 1, "", requestSpec=spec)
-        await says(browser, "HTTP 500", "1 execution failed, retried")
+        await shows(browser, "HTTP 500", "1 execution failed, retried")
         await advance(browser, "5m")
-        await says(browser, "1 execution failed, retried")
+        await shows(browser, "1 execution failed, retried")
         await advance(browser, "10m")
-        await says(browser, "2 executions failed, retried")
+        await shows(browser, "2 executions failed, retried")
         await advance(browser, "10m")
         assert len(inbox.calls) == 3
-        await says(browser)
+        await shows(browser)
 
 
 async def test_failed_calls_stay_until_each_was_dealt_with(browser: Browser) -> None:
@@ -82,11 +82,11 @@ async def test_failed_calls_stay_until_each_was_dealt_with(browser: Browser) -> 
     async with Receiver(inbox) as receiver:
         calls = await submitted(browser, tenant, 2, receiver.url)
         await failed(browser, 2, tenant=tenant)
-        await says(browser, "2 failed this hour")
+        await shows(browser, "2 failed this hour")
         await advance(browser, "5m")
-        await says(browser, "2 failed this hour")
+        await shows(browser, "2 failed this hour")
         path = f"/api/v1/tenants/{tenant}/service-calls"
         assert (await browser.client.post(f"{path}/{calls[0]}/retry")).status_code < 300
-        await says(browser, "1 left of 2 failed this hour")
+        await shows(browser, "1 left of 2 failed this hour")
         assert (await browser.client.post(f"{path}/{calls[1]}/retry")).status_code < 300
-        await says(browser)
+        await shows(browser)
