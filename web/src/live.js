@@ -327,6 +327,7 @@ function showGone(row) {
   for (const each of [row, ...row.querySelectorAll("[data-due]")]) delete each.dataset.due;
   delete row.dataset.v;
   row.dataset.tab = "";
+  row.querySelector(".since")?.remove();
   const state = row.querySelector(".state");
   state.dataset.tone = "soft";
   state.removeAttribute("title");

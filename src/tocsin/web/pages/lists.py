@@ -311,17 +311,18 @@ class ListPart(Part, Generic[F, R]):
         scope, view = context.form.exact(self.filters_type.scope_name), context.form.get("view")
         may_write = self.permit(context, scope)
         wanted = _sent(context, "rows", _names_decoder, self._limits.list_rows_max)
-        found = await self.get_many(context, scope, list({self.subject(key) for key, _ in wanted}))
-        present = [(key, known, found.get(self.subject(key))) for key, known in wanted]
-        new = [(key, row) for key, known, row in present if row is not None and self.version(row) != known]
-        keys = [key for key, _ in new if self.subject(key) == key]
-        changed = [*zip(keys, await self.completed([row for key, row in new if self.subject(key) == key]), strict=True)]
+        subjects = {key: self.subject(key) for key, _ in wanted}
+        found = await self.get_many(context, scope, [*dict.fromkeys(subjects.values())])
+        present = [(key, known, found[subjects[key]]) for key, known in wanted if subjects[key] in found]
+        new = {key: row for key, known, row in present if self.version(row) != known}
+        itself = {key: row for key, row in new.items() if subjects[key] == key}
+        changed = [*zip(itself, await self.completed([*itself.values()]), strict=True)]
         values = {
             "kind": self.kind,
-            "gone": [key for key, _, row in present if row is None],
+            "gone": [key for key in subjects if subjects[key] not in found],
             "stay": [(key, row) for key, row in changed if self.belongs(row, view)],
             "leave": [(key, row) for key, row in changed if not self.belongs(row, view)],
-            "since": [(key, row, self.version(row)) for key, row in new if self.subject(key) != key],
+            "since": [(key, row, self.version(row)) for key, row in new.items() if key not in itself],
             "may_write": may_write,
         }
         return await self._rows(context, len(wanted), "changed.html", values)
