@@ -145,3 +145,48 @@ async def test_a_list_whose_rows_have_left_loads_itself(shown: Window, api: Api,
     await page.mouse.move(0, 0)
     await expect(row).to_have_count(0)
     await expect(page.locator("tr[data-id='second']")).to_be_visible()
+
+
+async def test_failed_run_stays_failed_when_its_timer_is_replayed(
+    shown: Window, api: Api, inbox: tuple[Inbox, str]
+) -> None:
+    page = shown.page
+    assert (await api("namespaces/create", name="runs"))[0] == 200
+    for name in ("repaired", "broken"):
+        await api.create(name, NOWHERE, namespace="runs", delay="0s", retryPolicy={"maxAttempts": 1})
+        await api.settled(name, "failed", namespace="runs")
+    replay = {"namespace": "runs", "ids": ["repaired"], "setUrl": inbox[1]}
+    assert (await api("timers/replay", **replay, delay="1h"))[0] == 200
+    await shown.go("/timers?namespace=runs&view=failed")
+    row, since = page.locator("tr[data-id='repaired']"), page.locator("tr[data-id='repaired'] .since")
+    await expect(since).to_have_text("→ pending")
+    await row.locator(".c-when").click()
+    await expect(page.locator("#peeked > .state")).to_have_text("pending")
+    wanted = {"namespace": "runs", "timerId": "repaired", "delay": "0s"}
+    assert (await api("timers/update", **wanted))[0] == 200
+    await expect(since).to_have_text("→ completed")
+    # The panel is about the timer, the row about its run.
+    await expect(page.locator("#peeked > .state")).to_have_text("completed")
+    await expect(row.locator(".c-state > .state")).to_have_text("failed")
+    await expect(row.locator(".c-note")).to_contain_text("CONNECTION")
+    await expect(page.locator("tr[data-left]")).to_have_count(0)
+    await expect(page.locator("#shown")).to_have_text("2 timers")
+    await expect(page.locator(".since")).to_have_count(1)
+    await shown.picture("failed-runs")
+
+
+async def test_panel_follows_a_timer_whose_run_ends(shown: Window, api: Api) -> None:
+    page = shown.page
+    assert (await api("namespaces/create", name="ending"))[0] == 200
+    await api.create("t", NOWHERE, namespace="ending", delay="1h", retryPolicy={"maxAttempts": 1})
+    await shown.go("/timers?namespace=ending")
+    row, state = page.locator("tr[data-id='t']"), page.locator("#peeked > .state")
+    await row.locator(".c-when").click()
+    await expect(state).to_have_text("pending")
+    assert (await api("timers/update", namespace="ending", timerId="t", delay="0s"))[0] == 200
+    await expect(row).to_have_attribute("data-left", "")
+    await expect(state).to_have_text("failed")
+    assert (await api("timers/replay", namespace="ending", ids=["t"], delay="1h"))[0] == 200
+    await expect(row.locator(".since")).to_have_text("→ pending")
+    await expect(row.locator(".c-state > .state")).to_have_text("failed")
+    await expect(state).to_have_text("pending")

@@ -31,7 +31,7 @@ from tocsin.web.pages.overview.alarms import Alarm
 from tocsin.web.pages.overview.content import Verdict, calm, verdict
 from tocsin.web.pages.overview.incidents import Incident, ended, incidents
 from tocsin.web.pages.overview.nodes import Pause, Present
-from tocsin.web.pages.overview.open_failures import OpenFailures, needing_attention
+from tocsin.web.pages.overview.open_failures import OpenTimerFailures, needing_attention
 from tocsin.web.pages.overview.paused import (
     Paused,
     PausedDestination,
@@ -220,6 +220,7 @@ def shown(**values: Any) -> list[Incident]:
     usual: dict[str, Any] = {
         "pauses": [], "outages": [], "paused": [], "schedules": [], "alarms": [], "slots": [], "failing": {},
         "calls_failing": {}, "destinations": [], "flows": [], "left": lambda _: None, "wanted": lambda _: True,
+        "calls_left": lambda _: None,
         "may_admin": True, "may_write": lambda _: True, "started_us": None,
     }  # fmt: skip
     link = band.query_of("")
@@ -285,8 +286,8 @@ class Listed:
         return parse_url(url).origin.destination
 
 
-def read_of(listed: Listed) -> OpenFailures:
-    return OpenFailures(listed, listed)  # type: ignore[arg-type]
+def read_of(listed: Listed) -> OpenTimerFailures:
+    return OpenTimerFailures(listed, listed)  # type: ignore[arg-type]
 
 
 async def test_failures_that_were_dealt_with_need_no_attention() -> None:

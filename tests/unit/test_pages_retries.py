@@ -9,8 +9,10 @@ from tocsin.http_client.target import parse_url
 from tocsin.model.errors import Unavailable
 from tocsin.model.timer import Timer
 from tocsin.statistics.slots import Failures, failing_place
+from tocsin.web.pages.calls.agent import STANDBY
+from tocsin.web.pages.overview.looks import LOOK_READS_MAX
 from tocsin.web.pages.overview.open_failures import needing_attention
-from tocsin.web.pages.overview.retries import Retries
+from tocsin.web.pages.overview.retries import CallRetries, TimerRetries
 
 SECOND, MINUTE = 1_000_000, 60_000_000
 NOW = 100 * 60 * MINUTE + 30 * SECOND
@@ -60,7 +62,7 @@ class Now:
 
 async def test_a_place_has_recovered_once_nothing_waits_to_be_tried_there_again() -> None:
     pending, listed = Pending(("http://u:p@psp/charge?key=1", 2, None)), Now()
-    retries = Retries(pending, listed)  # type: ignore[arg-type]
+    retries = TimerRetries(pending, listed)  # type: ignore[arg-type]
     failing = {PLACE: Failures(5, 0, "HTTP_500", NOW - 5 * MINUTE)}
 
     async def attention() -> dict[str, Failures]:
@@ -95,7 +97,7 @@ async def test_a_place_has_recovered_once_nothing_waits_to_be_tried_there_again(
 
 async def test_many_timers_or_schedules_are_not_read_again_for_a_while() -> None:
     pending, listed = Pending(), Now()
-    retries = Retries(pending, listed)  # type: ignore[arg-type]
+    retries = TimerRetries(pending, listed)  # type: ignore[arg-type]
     quiet = Failures(5, 0, "HTTP_500", NOW - 5 * MINUTE)
 
     async def reads() -> list[str]:
@@ -124,10 +126,56 @@ async def test_many_timers_or_schedules_are_not_read_again_for_a_while() -> None
 
 async def test_page_is_drawn_again_when_other_places_of_its_scope_wait_for_a_retry() -> None:
     pending = Pending(("http://psp/charge", 2, None))
-    retries = Retries(pending, Now())  # type: ignore[arg-type]
+    retries = TimerRetries(pending, Now())  # type: ignore[arg-type]
     await retries._read()
     scopes = [lambda name: name == "billing", lambda name: name == "other"]
     before = [retries.version(wanted) for wanted in scopes]
     pending.rows = [("http://psp/refund", 2, None)]
     await retries._read()
     assert [retries.version(wanted) != seen for wanted, seen in zip(scopes, before, strict=True)] == [True, False]
+
+
+class Calls:
+    """The agent with calls that were attempted so many times, a page for each; `away`: another node runs it."""
+
+    def __init__(self, *calls: tuple[str, int]) -> None:
+        self.calls, self.away, self.endless = list(calls), False, False
+        self.read = 0
+
+    def source(self) -> Any:
+        return STANDBY if self.away else self
+
+    async def list(self, _tenants: None, wanted: Any) -> Any:
+        self.read += 1
+        at = int(wanted.cursor or 0)
+        found = [
+            SimpleNamespace(request_spec=SimpleNamespace(url=url), attempts=attempts)
+            for url, attempts in self.calls[at : at + 1]
+        ]
+        return SimpleNamespace(calls=found, cursor=str(at + 1) if self.endless or at + 1 < len(self.calls) else None)
+
+
+async def test_calls_recover_like_timers_where_the_agent_knows_them() -> None:
+    calls, place = Calls(("http://shop/x", 1), ("http://u:p@psp/charge?key=1", 2)), failing_place("", "http://psp:80")
+    retries = CallRetries(Pending(), calls.source, Now())  # type: ignore[arg-type]
+    failing = {place: Failures(5, 0, "HTTP_500", NOW - 5 * MINUTE)}
+
+    async def attention() -> dict[str, Failures]:
+        await retries._read()
+        return needing_attention(failing, lambda _: None, retries.recovered)
+
+    assert await attention() == failing
+    # A first attempt is none that is made again.
+    calls.calls = [("http://shop/x", 1), ("http://psp/charge", 0)]
+    assert await attention() == {}
+    calls.away = True
+    assert await attention() == failing
+    calls.away, calls.endless, calls.read = False, True, 0
+    assert await attention() == failing
+    assert calls.read == LOOK_READS_MAX
+
+
+def test_the_end_of_a_call_may_be_counted_without_its_last_attempt() -> None:
+    place, end = failing_place("", "http://psp:80"), Failures(0, 1, "HTTP_500", NOW - 5 * MINUTE)
+    for left, needs in ((None, {place: end}), (1, {place: end}), (0, {})):
+        assert needing_attention({place: end}, {place: left}.get, lambda *_: False) == needs

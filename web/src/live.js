@@ -279,22 +279,16 @@ async function refreshRows() {
   body.append("rows", JSON.stringify(wanted.map((row) => [row.dataset.key, row.dataset.v])));
   const page = await load(list.dataset.rows, { body, background: true });
   let until = performance.now() + SLICE_MS;
-  for (const next of page.querySelectorAll("tr")) {
+  for (const change of page.querySelectorAll("tbody")) {
     if (performance.now() > until) {
       await nextFrame();
       until = performance.now() + SLICE_MS;
     }
     if (list !== results()) return true;
-    const row = rows.get(next.dataset.key);
+    const row = rows.get(change.dataset.of);
     if (!row) continue;
-    // What no longer exists has no cells.
-    const deleted = !next.cells.length;
-    if (deleted) showGone(row);
-    else morph(row, next);
-    // The row whose id was searched for is shown on every tab.
-    const leaves = deleted || "left" in next.parentElement.dataset && !row.parentElement.matches(".exact");
-    if (leaves && !gone.has(row)) leftAt = Date.now();
-    markLeft(row, leaves);
+    if ("since" in change.dataset) showSince(row, change);
+    else showChanged(row, change);
     document.dispatchEvent(new CustomEvent("tocsin:row", { detail: row }));
   }
   for (const each of places) each.dataset.news = now;
@@ -305,11 +299,35 @@ async function refreshRows() {
   return true;
 }
 
+function showChanged(row, change) {
+  const [next] = change.rows;
+  const { key } = row.dataset;
+  // What no longer exists has no row.
+  if (next) morph(row, next);
+  else showGone(row);
+  // A run that has ended is known by another key.
+  rows.delete(key);
+  rows.set(row.dataset.key, row);
+  // The row whose id was searched for is shown on every tab.
+  const leaves = !next || "left" in change.dataset && !row.parentElement.matches(".exact");
+  if (leaves && !gone.has(row)) leftAt = Date.now();
+  markLeft(row, leaves);
+}
+
+// A run that has ended stays as it was. Beside it stands what its timer does now.
+function showSince(row, change) {
+  row.dataset.v = change.dataset.since;
+  row.querySelector(".since")?.remove();
+  const since = change.querySelector(".since");
+  if (since) row.querySelector(".c-state").append(" ", since);
+}
+
 // Without its version, the row is not asked for again.
 function showGone(row) {
   for (const each of [row, ...row.querySelectorAll("[data-due]")]) delete each.dataset.due;
   delete row.dataset.v;
   row.dataset.tab = "";
+  row.querySelector(".since")?.remove();
   const state = row.querySelector(".state");
   state.dataset.tone = "soft";
   state.removeAttribute("title");

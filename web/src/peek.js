@@ -16,7 +16,8 @@ export const peekIsOpen = () => shownId !== null && !panel()?.hidden;
 
 async function show(row, background = false) {
   const mine = (turn += 1);
-  const link = new URL(row.querySelector("a.id").href);
+  const { href } = row.querySelector("a.id");
+  const link = new URL(href);
   link.searchParams.set("peek", "");
   try {
     const next = (await load(link, { background })).getElementById("peeked");
@@ -25,9 +26,9 @@ async function show(row, background = false) {
     showTimes(next);
     const now = place.firstElementChild;
     // Another timer comes in as a whole; the same one changes in place.
-    if (now && place.dataset.of === row.dataset.key) morph(now, next);
+    if (now && place.dataset.of === href) morph(now, next);
     else place.replaceChildren(document.importNode(next, true));
-    place.dataset.of = row.dataset.key;
+    place.dataset.of = href;
     place.hidden = false;
     htmx.process(place);
   } catch (answer) {
@@ -74,7 +75,12 @@ export function startPeek() {
     if (event.key === "Escape" && peekIsOpen() && !document.querySelector("dialog[open], details.menu[open]")) close();
   });
   // The list's live updates, and its replacement by other rows.
-  document.addEventListener("tocsin:row", ({ detail }) => { if (detail.dataset.key === shownId) show(detail, true); });
+  document.addEventListener("tocsin:row", ({ detail }) => {
+    if (!detail.hasAttribute("aria-current")) return;
+    // A run that has ended is known by another key.
+    shownId = detail.dataset.key;
+    show(detail, true);
+  });
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.target.id !== "results" && event.detail.target?.id !== "results") return;
     const row = shownRow();

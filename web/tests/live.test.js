@@ -1,7 +1,7 @@
 // What open pages state of the server and the database, and what they ask for by themselves.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { HANGS, NONE, Page, ok, refusal } from "./page.js";
+import { Element, HANGS, NONE, Page, ok, refusal } from "./page.js";
 
 const OUT = "The database does not answer.";
 const UNANSWERED = "No answer from tocsin.example";
@@ -220,4 +220,37 @@ test("numbers beside other pages are asked for again, but not after a sign-out o
   const form = new Page({ form: true, stream: false });
   await form.pass(60);
   assert.deepEqual([form.counted, form.asked.length], [0, 0]);
+});
+
+// A list with one row, and what its page sends of that.
+async function listing(key) {
+  const cell = new Element({ marks: [], append(...marks) { this.marks = marks; }, querySelector: () => null });
+  const row = new Element({ dataset: { key, v: "1" }, parentElement: new Element(), querySelector: (wanted) => (wanted === ".c-state" ? cell : null) });
+  const page = await streaming({ list: true, row });
+  const become = async (dataset, next) => {
+    page.changes = [new Element({ dataset: { of: row.dataset.key, ...dataset }, rows: next ? [next] : [], querySelector: () => "→ completed" })];
+    page.send({ changed: page.asked.length });
+    await page.pass(2.5);
+  };
+  const sent = () => JSON.parse(page.askedFor("/ui/rows").at(-1).body.get("rows"));
+  return { page, row, cell, become, sent };
+}
+
+test("a run that has ended keeps its row, with what became of its timer beside it", async () => {
+  const { page, row, cell, become, sent } = await listing("default@1/t");
+  await become({ since: "2" });
+  assert.deepEqual([row.dataset.key, cell.marks.at(-1), page.left.size], ["default@1/t", "→ completed", 0]);
+  page.send({ changed: "later" });
+  await page.pass(2.5);
+  assert.deepEqual(sent(), [["default@1/t", "2"]]);
+});
+
+test("a timer's row is that of its run once this has ended", async () => {
+  const { page, row, become, sent } = await listing("default/t");
+  await become({ left: "" }, new Element({ dataset: { key: "default@2/t", v: "2" } }));
+  assert.deepEqual([...page.left], [row]);
+  assert.deepEqual([...page.rows.keys()], ["default@2/t"]);
+  page.send({ changed: "later" });
+  await page.pass(2.5);
+  assert.deepEqual(sent(), [["default@2/t", "2"]]);
 });

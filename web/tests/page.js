@@ -4,7 +4,7 @@ import { build } from "esbuild";
 import { createContext, runInContext } from "node:vm";
 
 const STAND_INS = {
-  morph: "export const morph = () => {};",
+  morph: "export const morph = (now, next) => { Object.assign(now.dataset, next.dataset); };",
   peek: "export const peekIsOpen = () => false;",
   rows: "export const { gone, markLeft, markNext, partsInView, results, rows, showCount, start } = globalThis.list;",
 };
@@ -26,7 +26,7 @@ export const refusal = (status, text = "", afterMs = 50) => ({ status, text, aft
 export const NONE = null;
 export const HANGS = { afterMs: Infinity };
 
-class Element {
+export class Element {
   constructor(fields = {}) { Object.assign(this, { dataset: {}, textContent: "", innerHTML: "", hidden: false, ...fields }); }
   querySelector() { return null; }
   querySelectorAll() { return []; }
@@ -46,8 +46,8 @@ class Outage extends Element {
   replaceChildren(...children) { this.children = children; this.notices += children.length; }
 }
 
-// `polled`, `now`, `list`, `form`, `stream`, `outage`: what the page has. `answer(url, options)` returns what the server answers; `states` are what
-// the page has stated, one after the other.
+// `polled`, `now`, `list`, `row`, `form`, `stream`, `outage`: what the page has; `row` is the list's only one.
+// `answer(url, options)` returns what the server answers; `states` are what the page has stated, one after the other.
 export class Page {
   nowMs = BEGIN;
   timers = [];
@@ -57,16 +57,20 @@ export class Page {
   reloads = 0;
   submits = 0;
   counted = 0;
+  // What the next answer has of rows; and the rows that have left.
+  changes = [];
+  left = new Set();
   answer = () => ok();
 
-  constructor({ polled = false, now = false, list = false, form = false, stream = !polled, outage: outageText = "" } = {}) {
+  constructor({ polled = false, now = false, list = false, row = null, form = false, stream = !polled, outage: outageText = "" } = {}) {
     const link = new Element();
     link.lastElementChild = new Element();
     const outage = new Outage();
     const sentence = now ? new Element({ textContent: "All is well.", dataset: { tone: "ok" }, parentElement: { offsetHeight: 40, style: {} } }) : null;
     const part = polled ? new Element({ id: "part", dataset: { poll: "" } }) : new Element({ id: "part" });
     const results = list ? new Element({ dataset: { live: "/ui/live", link: "/timers", rows: "/ui/rows", rowsMax: "9", scope: "" } }) : null;
-    Object.assign(this, { link, outage, sentence });
+    const rows = new Map(row ? [[row.dataset.key, row]] : []);
+    Object.assign(this, { link, outage, sentence, rows });
     const notice = () => {
       const title = new Element();
       return { unreached: true, get text() { return title.textContent; }, matches: () => false, querySelector: () => title, remove: () => outage.replaceChildren() };
@@ -119,10 +123,11 @@ export class Page {
       setInterval: (act, ms) => this.#plan(act, ms, ms),
       addEventListener() {}, requestAnimationFrame: (act) => this.#plan(act, 16),
       AbortSignal: { timeout: (ms) => ({ ms }) },
-      DOMParser: class { parseFromString() { return { getElementById: () => null, querySelectorAll: () => [] }; } },
+      DOMParser: class { parseFromString() { return { getElementById: () => null, querySelectorAll: (wanted) => (wanted === "tbody" ? page.changes.splice(0) : []) }; } },
       fetch: (url, options) => this.#fetch(url, options),
       list: {
-        gone: new Set(), rows: new Map(), results: () => results, partsInView: () => [], showCount() {}, markNext() {}, markLeft() {},
+        gone: new Set(), rows, results: () => results, partsInView: () => (row ? [new Element({ rows: [row] })] : []), showCount() {}, markNext() {},
+        markLeft: (each, whether) => this.left[whether ? "add" : "delete"](each),
         start: () => ({ cursor: "", known: [], whole: "yes" }),
       },
     }));
@@ -138,7 +143,7 @@ export class Page {
 
   #fetch(url, options) {
     const answer = this.answer(url, options);
-    this.asked.push({ url, headers: options.headers });
+    this.asked.push({ url, headers: options.headers, body: options.body });
     return new Promise((done, fail) => {
       if (answer === NONE) { fail(new TypeError("no answer")); return; }
       const { afterMs = 10 } = answer;

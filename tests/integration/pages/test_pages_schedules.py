@@ -63,7 +63,7 @@ async def test_list_follows_its_cursor_and_finds_prefixes(node: Node) -> None:
     rows = json.dumps([*known.items(), ["never", ""]])
     changed = await browser.post("/ui/schedules/rows", {"namespace": "default", "rows": rows})
     assert ids(changed.text) == ["report-1"]
-    assert '<tr data-key="never"></tr>' in changed.text
+    assert '<tbody data-of="never" data-left></tbody>' in changed.text
     assert ids((await browser.get("/schedules?view=paused")).text) == ["report-1"]
     assert ids((await browser.get("/schedules?view=active&q=report")).text) == ["report", "report-2", "report-3"]
     # The schedule with the searched id is shown on every tab.

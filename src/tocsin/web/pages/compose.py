@@ -49,10 +49,10 @@ from tocsin.web.pages.monitors.monitors import MonitorPages
 from tocsin.web.pages.outages import Outages
 from tocsin.web.pages.overview.alarms import Alarms
 from tocsin.web.pages.overview.nodes import Nodes
-from tocsin.web.pages.overview.open_failures import OpenFailures
+from tocsin.web.pages.overview.open_failures import OpenCallFailures, OpenTimerFailures
 from tocsin.web.pages.overview.overview import Attention, Overview
 from tocsin.web.pages.overview.paused import Paused, PausedSchedules
-from tocsin.web.pages.overview.retries import Retries
+from tocsin.web.pages.overview.retries import CallRetries, TimerRetries
 from tocsin.web.pages.overview.upcoming import Upcoming
 from tocsin.web.pages.overview.waiting import Waiting
 from tocsin.web.pages.overview.welcome import Welcome
@@ -106,8 +106,10 @@ def compose(
         paused=Paused(service, clock),
         schedules=PausedSchedules(schedules),
         alarms=Alarms(Monitors(service)),
-        failures=OpenFailures(service, clock),
-        retries=Retries(service, clock),
+        failures=OpenTimerFailures(service, clock),
+        retries=TimerRetries(service, clock),
+        call_failures=OpenCallFailures(service, agent, clock),
+        call_retries=CallRetries(service, agent, clock),
         waiting=Waiting(service, clock),
     )
     upcoming = Upcoming(service, clock)

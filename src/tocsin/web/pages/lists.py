@@ -160,12 +160,17 @@ class ListPart(Part, Generic[F, R]):
     async def get_many(self, context: RequestContext, scope: str, ids: Sequence[str]) -> Mapping[str, R]:
         """What is stored under the ids."""
 
+    def subject(self, key: str) -> str:
+        """The key of what an open page's row is about. It differs from the row's own key if the row shows what has ended, of
+        something that may go on: such a row stays what it is, with a remark of what became of its subject since."""
+        return key
+
     @abstractmethod
     def belongs(self, row: R, view: str) -> bool:
         """Whether a tab lists the row; an unknown one lists all."""
 
     async def completed(self, changed: list[R]) -> Sequence[R]:
-        """Rows that an open page gets, with what the list itself leaves out because it takes long to read."""
+        """Rows that an open page gets, in their order, with what the list itself leaves out because it takes long to read."""
         return changed
 
     @abstractmethod
@@ -306,15 +311,18 @@ class ListPart(Part, Generic[F, R]):
         scope, view = context.form.exact(self.filters_type.scope_name), context.form.get("view")
         may_write = self.permit(context, scope)
         wanted = _sent(context, "rows", _names_decoder, self._limits.list_rows_max)
-        found = await self.get_many(context, scope, [row_id for row_id, _ in wanted])
-        changed = await self.completed(
-            [found[row_id] for row_id, known in wanted if row_id in found and self.version(found[row_id]) != known]
-        )
+        subjects = {key: self.subject(key) for key, _ in wanted}
+        found = await self.get_many(context, scope, [*dict.fromkeys(subjects.values())])
+        present = [(key, known, found[subjects[key]]) for key, known in wanted if subjects[key] in found]
+        new = {key: row for key, known, row in present if self.version(row) != known}
+        itself = {key: row for key, row in new.items() if subjects[key] == key}
+        changed = [*zip(itself, await self.completed([*itself.values()]), strict=True)]
         values = {
             "kind": self.kind,
-            "gone": [row_id for row_id, _ in wanted if row_id not in found],
-            "stay": [row for row in changed if self.belongs(row, view)],
-            "leave": [row for row in changed if not self.belongs(row, view)],
+            "gone": [key for key in subjects if subjects[key] not in found],
+            "stay": [(key, row) for key, row in changed if self.belongs(row, view)],
+            "leave": [(key, row) for key, row in changed if not self.belongs(row, view)],
+            "since": [(key, row, self.version(row)) for key, row in new.items() if key not in itself],
             "may_write": may_write,
         }
         return await self._rows(context, len(wanted), "changed.html", values)

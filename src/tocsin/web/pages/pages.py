@@ -167,6 +167,7 @@ class Pages:
             count=presentation.count,
             host_and_path=presentation.host_and_path,
             version_of=presentation.version,
+            row_key=presentation.row_key,
             shown_version=lambda view: presentation.shown_version(view, paused=is_paused(view.timer.namespace)),
             instants_in=presentation.instants_in,
             pretty_json=presentation.pretty_json,

@@ -310,6 +310,14 @@ def version(view: TimerView) -> str:
     )
 
 
+def row_key(view: TimerView) -> str:
+    """What names a timer's row in lists: `namespace/id` while it is pending, `namespace@version/id` for a run that has ended,
+    because a timer may have several of these. Neither a namespace's name nor a version has these characters."""
+    timer = view.timer
+    ended = "" if timer.status is Status.PENDING else f"@{version(view)}"
+    return f"{timer.namespace}{ended}/{timer.id}"
+
+
 def shown_version(view: TimerView, *, paused: bool) -> str:
     """A version that also changes when its namespace is paused or resumed, and with what a due timer does or waits for."""
     return f"{version(view)}{version_of_doing(view.explanation)}{'p' if paused else ''}"

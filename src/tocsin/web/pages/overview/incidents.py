@@ -94,6 +94,7 @@ def incidents(
     failing: Mapping[str, Failures],
     left: Callable[[str], int | None],
     calls_failing: Mapping[str, Failures],
+    calls_left: Callable[[str], int | None],
     wanted: Callable[[str], bool],
     may_admin: bool,
     may_write: Callable[[str], bool],
@@ -106,10 +107,10 @@ def incidents(
     reported_us: int = 0,
 ) -> list[Incident]:
     """All rows. `wanted` are the namespaces of the scope, `may_write` those of them in which the reader may change something;
-    `more_schedules`, `more_alarms`: there may be more of these; `left`: how many failures of a place are still listed, if
-    that is known; `started_us`: since when the node that runs longest runs; `database` is the store's name and place;
-    `waits`: what keeps due timers; `more_wait`: more of these than were counted; `reports`: what was known of destinations
-    at `reported_us`, None if they are not the reader's business."""
+    `more_schedules`, `more_alarms`: there may be more of these; `left`, `calls_left`: how many failures of a place are still
+    listed, if that is known; `started_us`: since when the node that runs longest runs; `database` is the store's name and
+    place; `waits`: what keeps due timers; `more_wait`: more of these than were counted; `reports`: what was known of
+    destinations at `reported_us`, None if they are not the reader's business."""
     rows = [_pause(each, database, docs, now_us) for each in pauses]
     rows += _waits(waits, link, more=more_wait)
     kept = summed(_unpaused(waits, destinations), lambda each: (each.destination, each.waits_for))
@@ -119,7 +120,7 @@ def incidents(
         where = link({"view": "waiting"}) if reports is None else "/destinations"
         rows.append(Incident("late", words, "The list has them.", number, "more", "Show", where))
     rows += _groups(slots, failing, left, wanted, now_us, link)
-    rows += _calls(calls_failing)
+    rows += _calls(calls_failing, calls_left)
     rows += _monitors(alarms, more_alarms, link)
     rows += [_namespace(each, may_admin, link) for each in paused[:_NAMESPACES_MAX]]
     rows += [_destination(each, may_admin, waits) for each in destinations[:_DESTINATIONS_MAX]]
@@ -223,12 +224,7 @@ def _groups(
         begins = now_us - now_us % _MINUTE_US
         by_minute = {slot.begins_us: slot.failing.get(place) for slot in slots}
         chart = [by_minute.get(begins - i * _MINUTE_US) for i in range(_SPARK_MINUTES)][::-1]
-        number, unit = failures.failures, "attempts failed, retried"
-        if failures.exhausted:
-            open_number = left(place)
-            number, unit = failures.exhausted, "failed this hour"
-            if open_number is not None and open_number < failures.exhausted:
-                number, unit = open_number, f"left of {count(failures.exhausted)} failed this hour"
+        number, unit = _number(failures, left(place), "attempt")
         rows.append(
             Incident(
                 "failed",
@@ -245,20 +241,30 @@ def _groups(
     return rows
 
 
-def _calls(failing: Mapping[str, Failures]) -> list[Incident]:
+def _number(failures: Failures, left: int | None, attempt: str) -> tuple[int, str]:
+    """How many failed, and what they are."""
+    if not failures.exhausted:
+        return failures.failures, f"{attempt}{'' if failures.failures == 1 else 's'} failed, retried"
+    if left is not None and left < failures.exhausted:
+        return left, f"left of {count(failures.exhausted)} failed this hour"
+    return failures.exhausted, "failed this hour"
+
+
+def _calls(failing: Mapping[str, Failures], left: Callable[[str], int | None]) -> list[Incident]:
     """Failures of service calls by destination; the most first."""
     most = sorted(failing.items(), key=lambda each: (-each[1].exhausted, -each[1].failures))
     rows = []
     for place, failures in most[:_CALLS_MAX]:
         destination = split_place(place)[1]
         error, _, detail = failures.last_error.partition(":")
+        number, unit = _number(failures, left(place), "execution")
         rows.append(
             Incident(
                 "failed",
                 f"{error.replace('_', ' ')} · service calls to {destination.partition('://')[2] or destination}",
                 f"{f'{detail.strip()}. ' if detail.strip() else ''}The last one at most",
-                count(failures.exhausted or failures.failures),
-                "failed this hour" if failures.exhausted else "executions failed, retried",
+                count(number),
+                unit,
                 "Show",
                 "/failures" if failures.exhausted else "/calls?view=retrying",
                 at=failures.last_at,

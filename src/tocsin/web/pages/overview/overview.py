@@ -22,9 +22,9 @@ from tocsin.web.pages.overview import band, content
 from tocsin.web.pages.overview.alarms import Alarm, Alarms
 from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Nodes, Present
-from tocsin.web.pages.overview.open_failures import OpenFailures, needing_attention
+from tocsin.web.pages.overview.open_failures import OpenCallFailures, OpenFailures, OpenTimerFailures, needing_attention
 from tocsin.web.pages.overview.paused import Paused, PausedFlow, PausedSchedule, PausedSchedules
-from tocsin.web.pages.overview.retries import Retries
+from tocsin.web.pages.overview.retries import CallRetries, Retries, TimerRetries
 from tocsin.web.pages.overview.upcoming import Upcoming
 from tocsin.web.pages.overview.waiting import Wait, Waiting
 from tocsin.web.pages.overview.welcome import Welcome
@@ -56,8 +56,10 @@ class Attention(NamedTuple):
     paused: Paused
     schedules: PausedSchedules
     alarms: Alarms
-    failures: OpenFailures
-    retries: Retries
+    failures: OpenTimerFailures
+    retries: TimerRetries
+    call_failures: OpenCallFailures
+    call_retries: CallRetries
     waiting: Waiting
 
 
@@ -137,9 +139,17 @@ class Overview(Part):
         return [each for each in self._waiting.waits if scope.wanted(each.namespace)]
 
     def _failing(self, hour: Hour, failing: Mapping[str, Failures]) -> dict[str, Failures]:
-        """Where something failed in the last hour that needs attention."""
-        left = self._failures.left([*hour.slots, hour.open])
-        return needing_attention(failing, left, self._attention.retries.recovered)
+        """Where timers failed in the last hour that need attention."""
+        return self._needing(hour, failing, self._failures, self._attention.retries)
+
+    def _calls_failing(self, hour: Hour, failing: Mapping[str, Failures]) -> dict[str, Failures]:
+        """Likewise service calls."""
+        return self._needing(hour, failing, self._attention.call_failures, self._attention.call_retries)
+
+    def _needing(
+        self, hour: Hour, failing: Mapping[str, Failures], open_failures: OpenFailures, retries: Retries
+    ) -> dict[str, Failures]:
+        return needing_attention(failing, open_failures.left([*hour.slots, hour.open]), retries.recovered)
 
     def _outages(self, hour: Hour) -> list[Outage]:
         """The outages of the last hour."""
@@ -153,11 +163,13 @@ class Overview(Part):
         return not (used or present.window_timers or present.silent or self._upcoming.due or self._paused.namespaces)
 
     async def _refresh(self) -> None:
-        paused, schedules, alarms, failures, retries, waiting = self._attention
+        paused, schedules, alarms, failures, retries, call_failures, call_retries, waiting = self._attention
         each: list[Refreshed] = [self._reader, paused, schedules, alarms, failures, waiting, self._upcoming]
         hour = self._reader.hour()
         if hour.complete.failing or hour.open.failing:
             each.append(retries)
+        if hour.complete.calls_failing or hour.open.calls_failing:
+            each += [call_failures, call_retries]
         await asyncio.gather(self._nodes.refresh(), *(part.refresh_for_page() for part in each))
 
     def _verdict(self, scope: _Scope, hour: Hour, present: Present) -> content.Verdict:
@@ -222,7 +234,8 @@ class Overview(Part):
                 started_us=present.started_us,
                 failing=self._failing(hour, sums.failing),
                 left=left,
-                calls_failing=sums.calls_failing if scope.whole else {},
+                calls_failing=self._calls_failing(hour, sums.calls_failing) if scope.whole else {},
+                calls_left=self._attention.call_failures.left(slots),
                 wanted=scope.wanted,
                 may_admin=context.principal.may(Role.ADMIN),
                 may_write=lambda name: context.principal.may(Role.WRITE, name),
@@ -291,6 +304,9 @@ class Overview(Part):
             len(alarms := self._alarms(scope)),
             max((each.since // 1_000_000 for each in alarms), default=0),
             self._attention.retries.version(scope.wanted),
+            self._attention.call_failures.number(lambda _: True) if scope.whole else "",
+            self._attention.call_failures.settled_us // _MINUTE_US if scope.whole else "",
+            self._attention.call_retries.version(lambda _: True) if scope.whole else "",
             len(waits := self._waits(scope)),
             sum(each.number for each in waits),
             min((each.since for each in waits), default=0),

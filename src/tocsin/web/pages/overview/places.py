@@ -20,13 +20,20 @@ class Places:
     def of(self, namespace: str, url: str) -> str:
         """The place that the statistics give to failures of the namespace at this URL."""
         path = path_of(url)
-        origin = url.removesuffix(path)
+        return failing_place(namespace, self._destination(url.removesuffix(path)), path)
+
+    def of_calls(self, url: str) -> str:
+        """The place that the statistics give to service calls of this URL: they have no namespace, and are counted without
+        their paths."""
+        return failing_place("", self._destination(url.removesuffix(path_of(url))))
+
+    def _destination(self, origin: str) -> str:
         if origin not in self._origins:
             try:
                 self._origins[origin] = self._service.destinations.name_of(origin)
             except InvalidInput:
                 self._origins[origin] = ""
-        return failing_place(namespace, self._origins[origin], path)
+        return self._origins[origin]
 
 
 def has_own_name(place: str) -> bool:

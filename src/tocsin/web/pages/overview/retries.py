@@ -1,23 +1,29 @@
-"""Where timers and schedules wait to be tried again, read while an overview is open: a place at which attempts failed has
-recovered once none does."""
+"""Where timers, schedules and service calls wait to be tried again, read while an overview is open: a place at which
+attempts failed has recovered once none does."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 
-from tocsin.model.errors import TocsinError
+from tocsin.model.errors import TocsinError, Unavailable
 from tocsin.model.failure import destination_of
 from tocsin.model.timer import Status
 from tocsin.ports.clock import Clock
+from tocsin.service_calls.api.validation import PageRequest
+from tocsin.service_calls.messages import CallStatus
 from tocsin.statistics.slots import Failures, split_place
 from tocsin.tasks import Refreshed
 from tocsin.timers.listing import IdListRequest
 from tocsin.timers.service import ListRequest, TimerService, TimerView
+from tocsin.web.pages.calls.agent import AgentSource, AgentUnavailable
 from tocsin.web.pages.overview.looks import LOOK_READS_MAX
 from tocsin.web.pages.overview.places import Places, has_own_name
 
 #: Pending timers, and schedules, that are read; each costs reading a row. With more, no place is known to have recovered.
 _READ_MAX = 1_000
+#: Service calls of one read, each with its request.
+_CALLS_READ = 100
 #: The minimum time between two reads of the store, however many pages are open.
 _READ_INTERVAL_S = 10.0
 #: The same after there were more than are read: there will hardly be fewer soon.
@@ -32,14 +38,17 @@ class Retries(Refreshed):
     """The places at which something waits to be tried again, as of a few seconds ago. While the store does not respond,
     nothing is known of them."""
 
-    def __init__(self, service: TimerService, clock: Clock) -> None:
+    def __init__(self, clock: Clock) -> None:
         super().__init__(_READ_INTERVAL_S)
-        self._service = service
         self._clock = clock
         self._places: frozenset[str] = frozenset()
         #: When all of them were read; 0: they are not known.
         self.read_at_us = 0
         self._read_again_at_us = 0
+
+    @abstractmethod
+    async def waiting(self) -> frozenset[str] | None:
+        """The places; None: there is more than is read. Raises TocsinError."""
 
     def recovered(self, place: str, failures: Failures) -> bool:
         """Whether nothing has failed at a place of the statistics for a while, and nothing waits to be tried there again."""
@@ -52,9 +61,29 @@ class Retries(Refreshed):
         return f"{self.read_at_us // _SLOT_US}:{hash(waiting)}"
 
     async def _read(self) -> None:
-        now_us, places = self._clock.now_us(), Places(self._service)
+        now_us = self._clock.now_us()
         if now_us < self._read_again_at_us:
             return
+        try:
+            found = await self.waiting()
+        except TocsinError:
+            self.read_at_us = 0
+            return
+        if found is None:
+            self.read_at_us, self._read_again_at_us = 0, now_us + _TOO_MANY_INTERVAL_US
+            return
+        self._places, self.read_at_us = found, now_us
+
+
+class TimerRetries(Retries):
+    """Those of timers and schedules."""
+
+    def __init__(self, service: TimerService, clock: Clock) -> None:
+        super().__init__(clock)
+        self._service = service
+
+    async def waiting(self) -> frozenset[str] | None:
+        places = Places(self._service)
 
         def place_of(view: TimerView) -> str | None:
             timer = view.timer
@@ -65,16 +94,32 @@ class Retries(Refreshed):
 
         pending = ListRequest(None, frozenset({Status.PENDING}), limit=_READ_MAX, reads_max=1)
         repeated = IdListRequest(limit=_READ_MAX, reads_max=LOOK_READS_MAX, of_several=True)
-        try:
-            found, more = await self._service.list_answers(pending, place_of)
-            if more is None:
-                schedules, more = await self._service.list_schedules(None, repeated, place_of)
-                found += schedules
-        except TocsinError:
-            self.read_at_us = 0
-            return
-        if more is not None:
-            self.read_at_us, self._read_again_at_us = 0, now_us + _TOO_MANY_INTERVAL_US
-            return
-        self._places = frozenset(place for place in found if place is not None)
-        self.read_at_us = now_us
+        found, more = await self._service.list_answers(pending, place_of)
+        if more is None:
+            schedules, more = await self._service.list_schedules(None, repeated, place_of)
+            found += schedules
+        return None if more is not None else frozenset(place for place in found if place is not None)
+
+
+class CallRetries(Retries):
+    """Those of service calls. Only the node that runs the agent knows them."""
+
+    def __init__(self, service: TimerService, agent: AgentSource, clock: Clock) -> None:
+        super().__init__(clock)
+        self._service = service
+        self._agent = agent
+
+    async def waiting(self) -> frozenset[str] | None:
+        calls = self._agent()
+        if isinstance(calls, AgentUnavailable):
+            raise Unavailable(calls.title)
+        places, found = Places(self._service), set[str]()
+        # One that is attempted again may have failed by the time it is known.
+        wanted = PageRequest(statuses=(CallStatus.RETRYING, CallStatus.RUNNING), limit=str(_CALLS_READ))
+        for _ in range(LOOK_READS_MAX):
+            page = await calls.list(None, wanted)
+            found |= {places.of_calls(destination_of(each.request_spec.url)) for each in page.calls if each.attempts}
+            if page.cursor is None:
+                return frozenset(found)
+            wanted = wanted._replace(cursor=page.cursor)
+        return None

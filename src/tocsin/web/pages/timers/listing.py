@@ -18,8 +18,8 @@ from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.counts import Numbers, of_timers
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
-from tocsin.web.pages.lists import Listing, NamespacedList, TimeBudget, in_order, key_of
-from tocsin.web.pages.presentation import is_waiting, shown_version
+from tocsin.web.pages.lists import Listing, NamespacedList, TimeBudget, in_order
+from tocsin.web.pages.presentation import is_waiting, row_key, shown_version
 from tocsin.web.pages.timers.search import ListFunction, latest
 
 _MINUTE_US = 60_000_000
@@ -104,6 +104,10 @@ class TimerList(NamespacedList[TimerFilters, TimerView]):
     live_path = "/ui/live"
     filters_type = TimerFilters
 
+    def subject(self, key: str) -> str:
+        head, _, timer_id = key.partition("/")
+        return f"{head.partition('@')[0]}/{timer_id}"
+
     def version(self, row: TimerView) -> str:
         return shown_version(row, paused=self._service.namespaces.is_paused(row.timer.namespace))
 
@@ -128,12 +132,12 @@ class TimerList(NamespacedList[TimerFilters, TimerView]):
             found = replace(found, rows=await self._service.explained(found.rows))
         if not exact:
             return found
-        named = {key_of(view.timer) for view in exact}
-        return replace(found, rows=[view for view in found.rows if key_of(view.timer) not in named], exact=exact)
+        named = set(map(row_key, exact))
+        return replace(found, rows=[view for view in found.rows if row_key(view) not in named], exact=exact)
 
     async def find_ids(self, context: RequestContext, filters: TimerFilters) -> tuple[Sequence[str], bool]:
         found = await self._search(filters, self.request(context, filters), context.now_us)
-        return [key_of(view.timer) for view in found.rows], found.cursor is not None
+        return [row_key(view) for view in found.rows], found.cursor is not None
 
     def request(self, context: RequestContext, filters: TimerFilters) -> ListRequest:
         """The request to the service. Raises InvalidInput."""

@@ -1,0 +1,112 @@
+"""Runs that have ended, in the lists of timers: each stays what it is, whatever becomes of its timer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+
+import pytest
+
+from tests.integration.pages.conftest import Browser, Node
+from tests.integration.pages.test_pages_finding import post
+from tests.support.patience import PATIENCE_S
+
+
+async def settled(browser: Browser, status: str) -> None:
+    """Returns once the timer has this status. The API has no notifications, so this polls."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (await post(browser, "timers/get", namespace="default", timerId="t"))["status"] != status:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+async def replay(browser: Browser) -> None:
+    (result,) = (await post(browser, "timers/replay", namespace="default", ids=["t"], delay="1h"))["results"]
+    assert "error" not in result
+
+
+async def listed(browser: Browser, query: str) -> list[tuple[str, str, str]]:
+    """The rows of a list: their keys, versions and states."""
+    page = (await browser.get(f"/timers?{query}")).text
+    row = r'<tr role="row" data-key="([^"]+)"[^>]* data-v="([^"]+)".*?<i></i><span>(\w+)</span>'
+    return re.findall(row, page, re.DOTALL)
+
+
+async def changed(browser: Browser, view: str, *rows: tuple[str, str]) -> str:
+    """What an open page gets that shows these keys in these versions."""
+    sent = {"namespace": "default", "view": view, "rows": json.dumps(rows)}
+    return (await browser.post("/ui/rows", sent)).text
+
+
+async def since(browser: Browser, key: str, version: str) -> tuple[str, str]:
+    """What became of the timer since that run: in words, and the version that the page has then."""
+    answer = await changed(browser, "failed", (key, version))
+    # The row itself neither changes nor leaves.
+    assert 'role="row"' not in answer and "data-left" not in answer
+    ((of, now, cell),) = re.findall(r'<tbody data-of="([^"]+)" data-since="([^"]+)"><tr><td>(.*)</td>', answer)
+    assert of == key
+    return re.sub("<[^>]*>", "", cell), now
+
+
+@pytest.fixture
+async def browser(node: Node) -> Browser:
+    """The browser of a node with a timer that has failed."""
+    browser = node.browser()
+    await browser.create("t", delay="0s", retryPolicy={"maxAttempts": 1})
+    await settled(browser, "failed")
+    return browser
+
+
+async def test_failed_run_stays_failed_when_its_timer_is_replayed(browser: Browser) -> None:
+    (run,) = await listed(browser, "view=failed")
+    key, version, state = run
+    assert state == "failed"
+    # Nothing has become of the timer since.
+    assert "<tbody" not in await changed(browser, "failed", (key, version))
+    await replay(browser)
+    assert await listed(browser, "view=failed") == [run]
+    words, now = await since(browser, key, version)
+    assert words == "→ pending"
+    # The page shows that now.
+    assert "<tbody" not in await changed(browser, "failed", (key, now))
+    await post(browser, "timers/delete", namespace="default", timerId="t")
+    words, now = await since(browser, key, now)
+    assert words == "→ canceled"
+    # Created again under its id, it is pending again.
+    await browser.create("t")
+    assert (await since(browser, key, now))[0] == "→ pending"
+
+
+async def test_timer_that_failed_twice_has_two_rows(browser: Browser) -> None:
+    (first,) = await listed(browser, "view=failed")
+    await replay(browser)
+    await post(browser, "timers/update", namespace="default", timerId="t", delay="0s")
+    await settled(browser, "failed")
+    second, again = await listed(browser, "view=failed")
+    assert again == first and second[0] != first[0]
+    assert (await since(browser, *first[:2]))[0] == "→ failed"
+    assert "<tbody" not in await changed(browser, "failed", second[:2])
+    assert await browser.fresh("/timers?view=failed", first[0]) == "1 new"
+    assert await browser.fresh("/timers?view=failed", second[0], first[0]) == ""
+    # The timer whose id is searched for comes first, and after it the others of its runs that failed.
+    assert await listed(browser, "view=failed&q=t") == [second, first]
+
+
+async def test_pending_timer_becomes_its_run_when_that_ends(browser: Browser) -> None:
+    await replay(browser)
+    (live,) = await listed(browser, "view=pending")
+    assert live[0] == "default/t"
+    await post(browser, "timers/update", namespace="default", timerId="t", delay="0s")
+    await settled(browser, "failed")
+    run = (await listed(browser, "view=failed"))[0]
+    # On the tab of pending timers it leaves, on that of all it stays.
+    for view, left in (("pending", " data-left"), ("all", "")):
+        answer = await changed(browser, view, live[:2])
+        assert f'<tbody data-of="default/t"{left}><tr role="row" data-key="{run[0]}"' in " ".join(answer.split())
+
+
+async def test_run_that_is_not_kept_any_more_is_gone(browser: Browser) -> None:
+    (run,) = await listed(browser, "view=failed")
+    key = run[0].replace("/t", "/other")
+    assert f'<tbody data-of="{key}" data-left></tbody>' in await changed(browser, "failed", (key, run[1]))
+    assert 'data-left-word="gone"' in (await browser.get("/timers?view=failed")).text
