@@ -138,7 +138,7 @@ async def test_timers_that_left_no_trace_are_gone(shown: Window, api: Api, inbox
     assert not [body for body in asked if "traceless%2Ft0" in body]
 
 
-async def test_what_a_list_lacks_is_told_where_nothing_can_be_clicked(
+async def test_button_for_news_of_a_list_covers_nothing_that_can_be_clicked(
     shown: Window, api: Api, inbox: tuple[Inbox, str]
 ) -> None:
     page = shown.page

@@ -167,7 +167,7 @@ function open() {
   };
 }
 
-// The status with which the server refuses a stream, which an EventSource does not tell; 0: it does not refuse it now.
+// The status with which the server refuses a stream, which an EventSource does not report; 0: it does not refuse it now.
 async function refusal(url) {
   try {
     const answer = await ask(url, { background: true });
