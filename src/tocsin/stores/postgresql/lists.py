@@ -8,7 +8,7 @@ from itertools import takewhile
 from tocsin.ports.store import Listed, ListQuery
 from tocsin.sql.keys import UUID_MIN
 from tocsin.sql.rows import UNION_HISTORY_COLUMNS, row_of, tags_text
-from tocsin.stores.lists import Order, Walk
+from tocsin.stores.lists import Walk
 from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.reads import TIMER_COLUMNS
 
@@ -56,7 +56,7 @@ LIST, LIST_DESCENDING = (list_sql(descending=each) for each in (False, True))
 
 async def list_rows(connection: Connection, query: ListQuery, bytes_max: int) -> Listed:
     """A page of timers, live and finished."""
-    walk, order, sql = Walk(query, bytes_max), Order(query.descending), LIST_DESCENDING if query.descending else LIST
+    walk, sql = Walk(query, bytes_max), LIST_DESCENDING if query.descending else LIST
     tags = [tags_text((tag,)) for tag in query.tags]
     kinds, finished = walk.kinds, walk.finished
     ranges = (walk.shards if kinds else [], kinds, walk.shards if finished else [])
@@ -68,8 +68,8 @@ async def list_rows(connection: Connection, query: ListQuery, bytes_max: int) ->
             max(walk.bytes_left, 1),
         )  # fmt: skip
         ends = [tuple(values[2:5]) for values in found if values[1]]
-        end = order.first(ends)
-        matched = [values[2:] for values in found if values[0] and order.within(tuple(values[2:5]), end)]
+        end = walk.order.first(ends)
+        matched = [values[2:] for values in found if values[0] and walk.order.within(tuple(values[2:5]), end)]
         # A record is missing where the page has enough bytes.
         rows = [row_of(values) for values in takewhile(lambda values: values[6] is not None, matched)]
         walk.advance(rows, ends, cut_short=len(rows) < len(matched))
