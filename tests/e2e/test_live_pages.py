@@ -33,6 +33,16 @@ _MOVED = "new Promise((done) => realFrame(() => realFrame(() => done(moved))))"
 _ROWS = """[...document.querySelectorAll("main tbody tr")].map(
   (row) => [row.querySelector(".id").textContent, row.getBoundingClientRect().top])"""
 _SHIFT_MAX = 0.01
+#: What can be clicked where the button with the longest words is.
+_COVERED = """() => {
+  const button = document.getElementById("fresh");
+  button.textContent = "1,000 or more new, 1,000 no longer completed";
+  const place = button.getBoundingClientRect();
+  const meets = (box) => box.left < place.right && box.right > place.left && box.top < place.bottom && box.bottom > place.top;
+  return [...document.querySelectorAll("a, button, input, select, summary")]
+    .filter((each) => each !== button && each.checkVisibility() && [...each.getClientRects()].some(meets))
+    .map((each) => each.outerHTML);
+}"""
 
 
 async def stocked(api: Api, tenant: Tenant) -> list[str]:
@@ -126,6 +136,22 @@ async def test_timers_that_left_no_trace_are_gone(shown: Window, api: Api, inbox
     page.on("request", lambda request: asked.append(request.post_data or ""))
     await page.clock.run_for(5_000)
     assert not [body for body in asked if "traceless%2Ft0" in body]
+
+
+async def test_button_for_news_of_a_list_covers_nothing_that_can_be_clicked(
+    shown: Window, api: Api, inbox: tuple[Inbox, str]
+) -> None:
+    page = shown.page
+    for name in ("first", "second"):
+        await api.create(name, NOWHERE, delay="1h")
+    await shown.go("/timers")
+    await expect(page.locator("#link-state")).to_have_attribute("data-state", "live")
+    sent = {"namespace": "default", "timerId": "first", "delay": "0s", "callbackUrl": inbox[1]}
+    assert (await api("timers/update", **sent))[0] == 200
+    await expect(page.locator("#fresh")).to_have_text("1 finished")
+    for width in (360, 390, 720, 820, 1100, 1280):
+        await page.set_viewport_size({"width": width, "height": 900})
+        assert await page.evaluate(_COVERED) == [], width
 
 
 async def test_a_list_whose_rows_have_left_loads_itself(shown: Window, api: Api, inbox: tuple[Inbox, str]) -> None:

@@ -501,8 +501,10 @@ async def test_sign_in_with_an_api_key(browser: Browser, guarded: tuple[ServerPr
         await expect(other.locator("#link-state")).to_have_attribute("data-state", "live")
         await page.get_by_role("button", name="Sign out").click()
         await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
-        # The other page, which is still open, notices.
+        # The other page, which is still open, notices, and leads back to itself.
         await expect(other.locator("#link-state")).to_have_text("Signed out")
+        again = other.locator("#outage").get_by_role("link", name="Sign in")
+        await expect(again).to_have_attribute("href", "/login?to=%2Ftimers")
         await page.get_by_label("API key").fill(admin)
         await page.get_by_role("button", name="Sign in").click()
         # A server that requires keys refuses callbacks to itself, and offers no test timer.

@@ -8,13 +8,16 @@ from dataclasses import replace
 import msgspec
 from tests.support.cases import each
 
-from tocsin.model.timer import Timer, encode_record
+from tocsin.model.timer import Status, Timer, encode_record
 from tocsin.ports.store import Listed, ListQuery, StoredRow, within
+from tocsin.stores.memory import MemoryStore
+from tocsin.testing.store_conformance_base import claimed, finished, row
 from tocsin.timers.listing import LIST_BYTES_MAX, IdListRequest, ListRequest, list_page, page_by_id
 
 ROWS = 1_000
 #: Rows with payloads of 200,000 characters that a page has room for.
 LARGE_ROWS = LIST_BYTES_MAX // 200_000 + 1
+_RECORD = encode_record(Timer("default", "order", 1, "http://shop.test", 0, 0))
 
 
 class ManyRows:
@@ -118,3 +121,25 @@ def test_pages_of_a_filtered_list_have_every_match_once_and_bounded_reads(limit:
         after = cursor
     wanted = [f"{number:04}" for number in range(every, ROWS + 1, every)]
     assert found == [name for name in wanted if name.startswith(prefix)]
+
+
+async def test_page_with_the_latest_first_is_one_read() -> None:
+    store = MemoryStore()
+    await store.open(4)
+    for shard_id in range(4):
+        batch = await claimed(store, shard_id)
+        rows = [row(number, number**3, record=_RECORD) for number in range(shard_id, ROWS, 4)]
+        batch.upserts, batch.history = rows[: ROWS // 8], [finished(each, Status.FAILED) for each in rows[ROWS // 8 :]]
+        await store.apply([batch])
+    queries: list[ListQuery] = []
+
+    async def read(query: ListQuery) -> Listed:
+        queries.append(query)
+        return await store.list(query)
+
+    request = ListRequest("default", limit=50, descending=True)
+    views, cursor = await list_page(request, ("default",), range(4), read, lambda _: 0)
+    following, _ = await list_page(replace(request, cursor=cursor), ("default",), range(4), read, lambda _: 0)
+    numbers = [int.from_bytes(view.uuid, "big") for view in (*views, *following)]
+    assert numbers == [*range(ROWS - 1, ROWS - 101, -1)]
+    assert len(queries) == 2

@@ -30,7 +30,6 @@ from tocsin.stores.sqlite.connection import connect, migrate
 from tocsin.stores.sqlite.dialect import DIALECT
 
 RANGE = r"shard_id=\? AND row_type=\? AND \(timer_execute_at,timer_uuid\)"
-PLACE = r"shard_id=\? AND \(timer_execute_at,timer_uuid,timer_generation\)>\(\?,\?,\?\)"
 
 
 @pytest.fixture
@@ -139,26 +138,38 @@ def test_fetches_use_the_uuid_index(connection: apsw.Connection) -> None:
 
 @each("namespaces", [1, None])
 @each("ended", [False, True])
+@each("descending", [False, True])
 def test_lists_use_the_primary_key_and_do_not_sort(
-    connection: apsw.Connection, ended: bool, namespaces: int | None
+    connection: apsw.Connection, descending: bool, ended: bool, namespaces: int | None
 ) -> None:
-    shape = {"ended": ended, "namespaces": namespaces, "prefix": True, "tags": 2, "statuses": 0}
-    upper = r"\(timer_execute_at,timer_uuid\)<\(\?,\?\)" if ended else r"timer_execute_at<\?"
-    live = rf"SEARCH timers USING PRIMARY KEY \({RANGE}>\(\?,\?\) AND {upper}\)"
-    assert_plan(connection, sqlite_list.matches_sql(history=False, **shape), live, live)
-    assert_plan(
-        connection,
-        sqlite_list.end_sql(history=False),
-        rf"SEARCH timers USING PRIMARY KEY \({RANGE}>\(\?,\?\) AND timer_execute_at<\?\)",
-    )
-    upper = r"\(timer_execute_at,timer_uuid,timer_generation\)<\(\?,\?,\?\)" if ended else r"timer_execute_at<\?"
-    finished = rf"SEARCH history USING PRIMARY KEY \({PLACE} AND {upper}\)"
-    assert_plan(connection, sqlite_list.matches_sql(history=True, **shape | {"statuses": 2}), finished, finished)
-    assert_plan(
-        connection,
-        sqlite_list.end_sql(history=True),
-        rf"SEARCH history USING PRIMARY KEY \({PLACE} AND timer_execute_at<\?\)",
-    )
+    shape = {
+        "descending": descending,
+        "ended": ended,
+        "namespaces": namespaces,
+        "prefix": True,
+        "tags": 2,
+        "statuses": 0,
+    }
+    instant = ("timer_execute_at", r"\?")
+    key = (r"\(timer_execute_at,timer_uuid\)", r"\(\?,\?\)")
+    place = (r"\(timer_execute_at,timer_uuid,timer_generation\)", r"\(\?,\?,\?\)")
+
+    def between(start: tuple[str, str], end: tuple[str, str]) -> str:
+        low, high = (end, start) if descending else (start, end)
+        return f"{low[0]}>{low[1]} AND {high[0]}<{high[1]}"
+
+    def live(end: tuple[str, str]) -> str:
+        return rf"SEARCH timers USING PRIMARY KEY \(shard_id=\? AND row_type=\? AND {between(key, end)}\)"
+
+    def past(end: tuple[str, str]) -> str:
+        return rf"SEARCH history USING PRIMARY KEY \(shard_id=\? AND {between(place, end)}\)"
+
+    upto = live(key if ended else instant)
+    assert_plan(connection, sqlite_list.matches_sql(history=False, **shape), upto, upto)
+    assert_plan(connection, sqlite_list.end_sql(history=False, descending=descending), live(instant))
+    upto = past(place if ended else instant)
+    assert_plan(connection, sqlite_list.matches_sql(history=True, **shape | {"statuses": 2}), upto, upto)
+    assert_plan(connection, sqlite_list.end_sql(history=True, descending=descending), past(instant))
 
 
 def test_statements_fit_into_the_statement_cache(connection: apsw.Connection) -> None:

@@ -2,7 +2,7 @@
 // that in place. Nothing moves: the focus, open menus, the selection and rows that have left the tab stay, until a button that counts
 // them and the new rows loads the list again. A list whose rows have all left does so itself when nobody is at work in it.
 import { morph } from "./morph.js";
-import { asOf, showOutage, showReached, showUnreached } from "./outage.js";
+import { asOf, showOutage, showReached, showStopped, showUnreached } from "./outage.js";
 import { peekIsOpen } from "./peek.js";
 import { gone, markLeft, markNext, partsInView, results, rows, showCount, start } from "./rows.js";
 import { clock, nowMs, put, serverShows } from "./times.js";
@@ -11,6 +11,11 @@ import { ask, dialogIsOpen, load, number } from "./toast.js";
 const TICK_MS = 1000;
 const FRESH_EVERY_MS = 2000;
 const LOST_AFTER_MS = 3000;
+// A stream that has ended is opened again after a time between half of this and all of it, which doubles up to the longest.
+const RETRY_MS = 2000;
+const RETRY_MS_MAX = 30000;
+// Refusals that asking again does not change: without a sign-in, without access, of what no longer exists.
+const FINAL = [401, 403, 404];
 // Longer than the server lets a page wait for a database that does not answer.
 const POLL_LOST_AFTER_MS = 5000;
 const ENDED_SHOWN_MS = 5000;
@@ -25,13 +30,17 @@ const nextFrame = () => new Promise(requestAnimationFrame);
 const UNSETTLED = ".state:is([data-tone='firing'], [data-tone='due'], [data-tone='waiting'])";
 const ENDED = ".lead .state:is([data-tone='done'], [data-tone='failed'])";
 let source = null;
+let retryTimer = 0;
+// Since the last event.
+let retries = 0;
 let doubtTimer = 0;
 // The last answer of the server, and the instant from which is what the page shows.
 let answeredMs = nowMs();
 let readMs = nowMs();
 // Whether the last request got no answer.
 let silent = false;
-let signedOut = false;
+// Whether the page asks for nothing more, until it is opened again.
+let stopped = false;
 // The read of this page that the server refused.
 let failing = null;
 // Counts the events that have news for this page; `shown` is the last one that it shows.
@@ -90,6 +99,7 @@ function reached() {
 // What the page shows is the present, or from an instant that it states.
 function found() {
   reached();
+  showStopped(0);
   clearTimeout(doubtTimer);
   doubtTimer = 0;
   if (!failing) readMs = nowMs();
@@ -102,16 +112,18 @@ function answered() {
   else reached();
 }
 
-function signOut() {
+// The status of the refusal after which nothing more is asked.
+function stop(status) {
   close();
   clearTimeout(doubtTimer);
   doubtTimer = 0;
-  signedOut = true;
-  show("lost", "Signed out");
+  stopped = true;
+  show("lost", status === 401 ? "Signed out" : "Not updated");
+  showStopped(status, readMs);
 }
 
 function open() {
-  signedOut = false;
+  stopped = false;
   const url = results()?.dataset.live ?? document.body.dataset.live;
   // A finished call does not change any more.
   const ended = part()?.matches("[data-finished]");
@@ -126,6 +138,7 @@ function open() {
   source.onmessage = (event) => {
     if (!stated) showOutage("");
     stated = true;
+    retries = 0;
     found();
     receive(JSON.parse(event.data));
   };
@@ -138,19 +151,47 @@ function open() {
     if (document.getElementById("sentence")) reached();
     else found();
   });
-  source.addEventListener("bye", signOut);
-  source.onerror = () => {
+  source.addEventListener("bye", () => stop(401));
+  source.onerror = async () => {
     if (source !== stream) return;
-    if (stream.readyState !== EventSource.CLOSED) { unanswered(); return; }
-    // An error response closes the stream permanently, so reconnect: the server may have been replaced meanwhile.
-    close();
-    reached();
-    showLost();
-    setTimeout(open, LOST_AFTER_MS);
+    const refused = stream.readyState === EventSource.CLOSED;
+    stream.close();
+    if (refused) {
+      reached();
+      showLost();
+    } else unanswered();
+    const status = refused ? await refusal(url) : 0;
+    if (source !== stream) return;
+    if (FINAL.includes(status)) stop(status);
+    else openLater();
   };
 }
 
+// The status with which the server refuses a stream, which an EventSource does not report; 0: it does not refuse it now.
+async function refusal(url) {
+  try {
+    const answer = await ask(url, { background: true });
+    answer.body?.cancel();
+    return 0;
+  } catch (error) {
+    return error.status ?? 0;
+  }
+}
+
+function openLater() {
+  close();
+  const ms = Math.min(RETRY_MS * 2 ** retries, RETRY_MS_MAX);
+  retries += 1;
+  retryTimer = setTimeout(open, ms / 2 + Math.random() * ms / 2);
+}
+
+function openNow() {
+  retries = 0;
+  open();
+}
+
 function close() {
+  clearTimeout(retryTimer);
   source?.close();
   source = null;
 }
@@ -176,7 +217,7 @@ function receive(event) {
 }
 
 async function refresh() {
-  if (busy || document.hidden || signedOut) return;
+  if (busy || document.hidden || stopped) return;
   busy = true;
   let read;
   try {
@@ -201,7 +242,7 @@ function succeeded(read) {
 
 // The page stays as it is, with the words of an outage; a stream has brought most already.
 async function refused(read, answer) {
-  if (answer.status === 401) { signOut(); return; }
+  if (FINAL.includes(answer.status)) { stop(answer.status); return; }
   const words = answer.status === 503 ? await answer.text() : "";
   if (failing || !document.querySelector("#outage > :not([data-unreached])")) {
     failing = read;
@@ -215,7 +256,7 @@ async function refused(read, answer) {
 async function refreshNumbers() {
   const list = results();
   // Who fills in a form asks for nothing else.
-  if (document.hidden || signedOut || !list && document.querySelector("main [data-form]")) return;
+  if (document.hidden || stopped || !list && document.querySelector("main [data-form]")) return;
   for (const badge of document.querySelectorAll(".rail-nav .badge")) badge.dispatchEvent(new Event("again"));
   if (!list || tabsFor === counters && ticks % TABS_EVERY_TICKS) return;
   const now = counters;
@@ -400,10 +441,10 @@ export function startLive() {
     if (ticks % NUMBERS_EVERY_TICKS === 0) refreshNumbers();
   }, TICK_MS);
   document.addEventListener("tocsin:view", refresh);
-  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : openNow()));
   addEventListener("pagehide", close);
   addEventListener("resize", () => document.querySelector(".verdict")?.style.removeProperty("min-height"));
-  addEventListener("pageshow", (event) => { if (event.persisted) open(); });
+  addEventListener("pageshow", (event) => { if (event.persisted) openNow(); });
   // The list may be that of another tenant now.
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target?.id !== "results") return;

@@ -43,6 +43,27 @@ export function showUnreached(sinceMs) {
   document.getElementById("outage").replaceChildren(notice);
 }
 
+const STOPPED = {
+  401: ["You are signed out.", "Sign in"],
+  403: ["The server no longer lets this page read what it shows.", "Reload"],
+  404: ["What this page shows no longer exists.", "Reload"],
+};
+
+// Shows after which refusal (an HTTP status) the page asks for nothing more, and from which instant (ms) is what it shows; 0: it
+// goes on.
+export function showStopped(status, asOfMs) {
+  const place = document.getElementById("outage");
+  if (!status) place?.querySelector("[data-stopped]")?.remove();
+  if (!status || !place) return;
+  const notice = document.getElementById("stopped").content.cloneNode(true);
+  const here = location.pathname + location.search;
+  const [title, action] = STOPPED[status];
+  notice.querySelector("b").textContent = title;
+  notice.querySelector("span").textContent = clock(asOfMs / 1000, true);
+  Object.assign(notice.querySelector("a"), { textContent: action, href: status === 401 ? `/login?to=${encodeURIComponent(here)}` : here });
+  place.replaceChildren(notice);
+}
+
 // The server answers again. On Now the verdict is the former one, as of then, until the next event.
 export function showReached() {
   const sentence = document.getElementById("sentence");
@@ -61,7 +82,7 @@ export const asOf = () => main().dataset.asOf ?? "";
 // Loads a list that could not be read once it can be, unless a filter is being typed.
 async function readAgain() {
   const results = document.querySelector("#results[data-unread]");
-  if (!results || document.hidden) return;
+  if (!results || document.hidden || document.querySelector("#outage [data-stopped]")) return;
   try {
     const list = await (await ask(results.dataset.link, { background: true })).text();
     const typing = document.activeElement?.closest("#filters");

@@ -6,9 +6,11 @@ import { Element, HANGS, NONE, Page, ok, refusal } from "./page.js";
 const OUT = "The database does not answer.";
 const UNANSWERED = "No answer from tocsin.example";
 const out = (afterMs) => () => refusal(503, OUT, afterMs);
+// What a stream is answered, and not the page's other requests.
+const ofStream = (answer) => (url) => (url === "/ui/live" ? answer : ok());
 
-async function polled() {
-  const page = new Page({ polled: true });
+async function polled(options) {
+  const page = new Page({ polled: true, ...options });
   await page.pass(2.5);
   assert.equal(page.state, "Live | ");
   page.states = [];
@@ -73,7 +75,7 @@ test("a server that takes a request and never answers it does not answer", async
   assert.equal(page.state, `As of 12:00:01 | ${UNANSWERED} since 12:00:01.`);
 });
 
-for (const status of [403, 404, 429, 500]) {
+for (const status of [429, 500]) {
   test(`a page refused with ${status} comes from a server that answers`, async () => {
     const page = await polled();
     page.answer = () => refusal(status);
@@ -87,12 +89,10 @@ for (const status of [403, 404, 429, 500]) {
 
 test("a refused stream leaves the page as of then", async () => {
   const page = await streaming();
-  page.breakOff();
-  page.refuse();
-  await page.pass(3);
+  page.answer = ofStream(refusal(503));
   for (let times = 0; times < 5; times += 1) {
     page.refuse();
-    await page.pass(3);
+    await page.pass(31);
   }
   assert.deepEqual(page.states, ["As of 12:00:00 | "]);
   page.send({ changed: 1 });
@@ -204,10 +204,113 @@ test("a page whose sign-in has ended stays, and asks for nothing more", async ()
   const page = await polled();
   page.answer = () => refusal(401);
   await page.pass(2);
-  assert.equal(page.state, "Signed out | ");
+  assert.equal(page.state, "Signed out | You are signed out.");
   const asked = page.asked.length;
   await page.pass(60);
-  assert.deepEqual([page.asked.length, page.counted, page.reloads, page.state], [asked, 0, 0, "Signed out | "]);
+  assert.deepEqual([page.asked.length, page.counted, page.reloads, page.state], [asked, 0, 0, "Signed out | You are signed out."]);
+});
+
+const FINAL = [
+  [401, "Signed out | You are signed out.", "/login?to=%2Fpage%3Fq%3Da"],
+  [403, "Not updated | The server no longer lets this page read what it shows.", "/page?q=a"],
+  [404, "Not updated | What this page shows no longer exists.", "/page?q=a"],
+];
+
+for (const [status, words, href] of FINAL) {
+  test(`a stream refused with ${status} is not asked for again until somebody comes back to the page`, async () => {
+    const page = await streaming({ list: true, search: "?q=a" });
+    page.answer = ofStream(refusal(status));
+    page.refuse();
+    await page.pass(1);
+    assert.equal(page.state, words);
+    assert.equal(page.link.href, href);
+    const before = [page.streams.length, page.asked.length, page.counted];
+    await page.pass(600);
+    assert.deepEqual([page.streams.length, page.asked.length, page.counted], before);
+    page.look(false);
+    page.look(true);
+    assert.equal(page.streams.length, before[0] + 1);
+    assert.equal(page.state, words);
+    page.send({ changed: 2 });
+    await page.pass(1);
+    assert.equal(page.state, "Live | ");
+  });
+
+  test(`a read refused with ${status} is not repeated`, async () => {
+    const page = await polled({ search: "?q=a" });
+    page.answer = () => refusal(status);
+    await page.pass(3);
+    assert.equal(page.state, words);
+    assert.equal(page.link.href, href);
+    const before = page.asked.length;
+    await page.pass(600);
+    assert.equal(page.asked.length, before);
+    page.answer = () => ok();
+    page.look(false);
+    page.look(true);
+    await page.pass(3);
+    assert.equal(page.state, "Live | ");
+  });
+}
+
+// Whether a stream is opened again within some seconds, and not before.
+async function reopens(page, seconds) {
+  const before = page.streams.length;
+  await page.pass(seconds - 0.1);
+  const early = page.streams.length - before;
+  await page.pass(0.4);
+  return [early, page.streams.length - before];
+}
+
+const FAULTS = {
+  "refused with 429": [(page) => page.refuse(), 429],
+  "refused with 503": [(page) => page.refuse(), 503],
+  "that breaks off": [(page) => page.breakOff(), 503],
+};
+
+for (const [fault, [happens, status]] of Object.entries(FAULTS)) {
+  test(`a stream ${fault} is opened again, each time later up to half a minute, until it has an event`, async () => {
+    const page = await streaming();
+    page.answer = ofStream(refusal(status));
+    for (const seconds of [2, 4, 8, 16, 30, 30]) {
+      happens(page);
+      assert.deepEqual(await reopens(page, seconds), [0, 1]);
+    }
+    page.send({ changed: 2 });
+    await page.pass(1);
+    assert.equal(page.state, "Live | ");
+    happens(page);
+    assert.deepEqual(await reopens(page, 2), [0, 1]);
+    page.random = 0;
+    happens(page);
+    assert.deepEqual(await reopens(page, 2), [0, 1]);
+  });
+}
+
+test("a page that somebody comes back to opens its stream at once, and soon again", async () => {
+  const page = await streaming();
+  for (let times = 0; times < 6; times += 1) {
+    page.breakOff();
+    await page.pass(31);
+  }
+  page.breakOff();
+  const before = page.streams.length;
+  page.look(false);
+  await page.pass(600);
+  assert.equal(page.streams.length, before);
+  page.look(true);
+  assert.equal(page.streams.length, before + 1);
+  page.breakOff();
+  assert.deepEqual(await reopens(page, 2), [0, 1]);
+});
+
+test("a stream that is no longer refused when the page asks why is opened again", async () => {
+  const page = await streaming();
+  page.refuse();
+  assert.deepEqual(await reopens(page, 2), [0, 1]);
+  page.send({ changed: 2 });
+  await page.pass(1);
+  assert.equal(page.state, "Live | ");
 });
 
 test("numbers beside other pages are asked for again, but not after a sign-out or where a form is filled in", async () => {
@@ -216,7 +319,7 @@ test("numbers beside other pages are asked for again, but not after a sign-out o
   assert.equal(page.counted, 2);
   page.send({}, "bye");
   await page.pass(60);
-  assert.deepEqual([page.counted, page.state], [2, "Signed out | "]);
+  assert.deepEqual([page.counted, page.state], [2, "Signed out | You are signed out."]);
   const form = new Page({ form: true, stream: false });
   await form.pass(60);
   assert.deepEqual([form.counted, form.asked.length], [0, 0]);

@@ -43,11 +43,12 @@ class Outage extends Element {
   get innerHTML() { return this.children.map((each) => each.text).join(""); }
   set innerHTML(text) { this.replaceChildren(...(text ? [{ text, matches: () => true }] : [])); }
   get firstElementChild() { return this.children[0] ?? null; }
+  querySelector() { return this.children.find((each) => each.stopped) ?? null; }
   replaceChildren(...children) { this.children = children; this.notices += children.length; }
 }
 
-// `polled`, `now`, `list`, `row`, `form`, `stream`, `outage`: what the page has; `row` is the list's only one.
-// `answer(url, options)` returns what the server answers; `states` are what the page has stated, one after the other.
+// `polled`, `now`, `list`, `row`, `form`, `stream`, `outage`: what the page has; `row` is the list's only one; `search`: of its
+// URL. `answer(url, options)` returns what the server answers; `states` are what the page has stated, one after the other.
 export class Page {
   nowMs = BEGIN;
   timers = [];
@@ -61,22 +62,25 @@ export class Page {
   changes = [];
   left = new Set();
   answer = () => ok();
+  // The waits of which a part is random are as long as they can be.
+  random = 1;
 
-  constructor({ polled = false, now = false, list = false, row = null, form = false, stream = !polled, outage: outageText = "" } = {}) {
-    const link = new Element();
-    link.lastElementChild = new Element();
+  constructor({ polled = false, now = false, list = false, row = null, form = false, stream = !polled, search = "", outage: outageText = "" } = {}) {
+    const linkState = new Element();
+    linkState.lastElementChild = new Element();
     const outage = new Outage();
     const sentence = now ? new Element({ textContent: "All is well.", dataset: { tone: "ok" }, parentElement: { offsetHeight: 40, style: {} } }) : null;
     const part = polled ? new Element({ id: "part", dataset: { poll: "" } }) : new Element({ id: "part" });
     const results = list ? new Element({ dataset: { live: "/ui/live", link: "/timers", rows: "/ui/rows", rowsMax: "9", scope: "" } }) : null;
     const rows = new Map(row ? [[row.dataset.key, row]] : []);
-    Object.assign(this, { link, outage, sentence, rows });
-    const notice = () => {
-      const title = new Element();
-      return { unreached: true, get text() { return title.textContent; }, matches: () => false, querySelector: () => title, remove: () => outage.replaceChildren() };
-    };
+    Object.assign(this, { linkState, outage, sentence, rows });
+    const notice = (kind) => ({ cloneNode: () => {
+      const parts = { b: new Element(), span: new Element(), a: new Element() };
+      return { [kind]: true, parts, get text() { return parts.b.textContent; }, matches: () => false, querySelector: (name) => parts[name], remove: () => outage.replaceChildren() };
+    } });
     const byId = {
-      "link-state": link, outage, sentence, main: new Element(), results, tabs: new Element(), unreached: { content: { cloneNode: notice } },
+      "link-state": linkState, outage, sentence, main: new Element(), results, tabs: new Element(), unreached: { content: notice("unreached") },
+      stopped: { content: notice("stopped") },
       "sentence-text": now ? new Element({ textContent: "It is." }) : null,
       filters: new Element({ requestSubmit: () => { this.submits += 1; } }),
     };
@@ -84,6 +88,7 @@ export class Page {
       "[data-one], [data-poll], #now": () => (form ? null : part),
       "#outage > :not([data-unreached])": () => outage.children.find((each) => !each.unreached),
       "#outage [data-unreached]": () => outage.children.find((each) => each.unreached),
+      "#outage [data-stopped]": () => outage.children.find((each) => each.stopped),
       "main [data-form]": () => form,
       "meta[name='csrf']": () => ({ content: "" }),
       "#picked[data-some]": () => null,
@@ -98,8 +103,10 @@ export class Page {
         return bySelector[selector]() || null;
       },
       querySelectorAll: (selector) => (selector === ".rail-nav .badge" ? [{ dispatchEvent: () => { this.counted += 1; } }] : []),
-      addEventListener() {}, dispatchEvent() {},
+      addEventListener: (name, act) => { if (name === "visibilitychange") this.#seen = act; },
+      dispatchEvent() {},
     };
+    this.#document = document;
     const { streams } = this;
     const [page, Clock] = [this, class extends Date {
       constructor(...given) { super(...(given.length ? given : [page.nowMs])); }
@@ -116,9 +123,9 @@ export class Page {
     }
     runInContext(script, createContext({
       document, EventSource, Response, URL, URLSearchParams, Event, CustomEvent, console,
-      Date: Clock, performance: { now: () => this.nowMs, getEntriesByType: () => [] },
+      Math: Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(Math), random: { value: () => this.random } }), Date: Clock, performance: { now: () => this.nowMs, getEntriesByType: () => [] },
       localStorage: { getItem: () => "utc" },
-      location: { host: "tocsin.example", pathname: "/page", search: "", toString: () => "http://tocsin.example/page", reload: () => { this.reloads += 1; } },
+      location: { host: "tocsin.example", pathname: "/page", search, toString: () => "http://tocsin.example/page", reload: () => { this.reloads += 1; } },
       setTimeout: (act, ms = 0) => this.#plan(act, ms), clearTimeout: (id) => this.#forget(id),
       setInterval: (act, ms) => this.#plan(act, ms, ms),
       addEventListener() {}, requestAnimationFrame: (act) => this.#plan(act, 16),
@@ -132,6 +139,9 @@ export class Page {
       },
     }));
   }
+
+  #document;
+  #seen;
 
   #plan(act, ms, every = 0) {
     const timer = { act, at: this.nowMs + ms, every };
@@ -155,6 +165,15 @@ export class Page {
 
   get stream() { return this.streams.at(-1); }
 
+  // The link of what is stated.
+  get link() { return this.outage.children[0]?.parts.a; }
+
+  // Somebody looks at the page, or at another one.
+  look(whether) {
+    this.#document.hidden = !whether;
+    this.#seen();
+  }
+
   // An event of the stream, which is open then.
   send(data, name = "message") {
     this.stream.readyState = 1;
@@ -166,7 +185,7 @@ export class Page {
   breakOff() { this.stream.readyState = 0; this.stream.onerror(); }
   refuse() { this.stream.readyState = 2; this.stream.onerror(); }
 
-  get state() { return `${this.link.lastElementChild.textContent} | ${this.outage.innerHTML}`; }
+  get state() { return `${this.linkState.lastElementChild.textContent} | ${this.outage.innerHTML}`; }
 
   // What is asked of the server under a path.
   askedFor(path) { return this.asked.filter((each) => each.url.startsWith(path)); }

@@ -268,8 +268,8 @@ ListCursor = tuple[int, bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """Which rows to list, in (execute_at, uuid, generation) order: timers of these `namespaces`, or of all (None), without
-    what is stored under a name with a slash.
+    """Which rows to list, in (execute_at, uuid, generation) order, or in the opposite one if `descending`: timers of these
+    `namespaces`, or of all (None), without what is stored under a name with a slash.
 
     `execute_after` is inclusive, `execute_before` exclusive, in microseconds. A row must have all of `tags`. Suspended rows
     count as pending. The store reads at most `scan_rows_max` rows that don't match. A page ends with the row with which its
@@ -287,6 +287,7 @@ class ListQuery:
     limit: int = 100
     scan_rows_max: int = SCAN_ROWS_MAX
     bytes_max: int = PAGE_BYTES_MAX
+    descending: bool = False
 
     def covers(self, namespace: str) -> bool:
         """Whether the list has the timers that are stored under this name."""

@@ -1,7 +1,8 @@
 """Lists: many sorted ranges (live, suspended and finished rows of each shard) merged into one, with bounded work.
 
-A call reads in steps. A step reads at most `span` rows of each range; the least of the positions at which a range's rows end
-is the one up to which the result is complete. So no call reads more than its budget, however few rows match.
+A call reads in steps. A step reads at most `span` rows of each range; the first, in the order of the list, of the positions
+at which a range's rows end is the one up to which the result is complete. So no call reads more than its budget, however few
+rows match.
 
 Where a statement reads several ranges from one common position, the store goes on by a `Walk`. Where each range is a request
 of its own, `merge` keeps what was read of a range behind that position.
@@ -10,12 +11,13 @@ of its own, `merge` keeps what was read of a range behind that position.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from tocsin.model.timer import Status
 from tocsin.ports.store import (
-    GENERATION_BYTES,
+    GENERATION_END,
     HistoryRow,
     ListCursor,
     Listed,
@@ -43,13 +45,29 @@ READ_ROWS_MAX = 32
 #: Rows of a list that are read at once, as many as one request of DynamoDB returns.
 _CHOSEN_ROWS_MAX = 100
 
-#: A position behind every row's.
-PLACE_MAX: ListCursor = (INSTANT_MAX, UUID_MAX, b"\xff" * (GENERATION_BYTES + 1))
-
 
 def place_of(row: StoredRow | HistoryRow) -> ListCursor:
     """The row's position in a list."""
     return (row.execute_at, row.uuid, row.generation)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The order of a list."""
+
+    descending: bool
+
+    def first(self, places: Iterable[ListCursor]) -> ListCursor | None:
+        """The first of the positions; None if there are none."""
+        return max(places, default=None) if self.descending else min(places, default=None)
+
+    def within(self, place: ListCursor, end: ListCursor | None) -> bool:
+        """Whether a position is not behind `end`; None: the end of the list."""
+        return end is None or (place >= end if self.descending else place <= end)
+
+    def sorted(self, items: Iterable[T], key: Callable[[T], ListCursor]) -> list[T]:
+        """The items in the order of their positions."""
+        return sorted(items, key=key, reverse=self.descending)
 
 
 def newest_runs(rows: Iterable[HistoryRow | RunRow], limit: int, bytes_max: int) -> list[HistoryRow | RunRow]:
@@ -60,13 +78,25 @@ def newest_runs(rows: Iterable[HistoryRow | RunRow], limit: int, bytes_max: int)
 
 def start_of(query: ListQuery) -> ListCursor:
     """The position behind which the page begins."""
+    if query.descending:
+        last = INSTANT_MAX if query.execute_before is None else query.execute_before - 1
+        end: ListCursor = (last, UUID_MAX, GENERATION_END)
+        return min(end, query.cursor or end)
     first: ListCursor = (INSTANT_MIN if query.execute_after is None else query.execute_after, b"", b"")
     return max(first, query.cursor or first)
 
 
 def last_of(query: ListQuery) -> int:
-    """The last instant of the query."""
+    """The last instant of the query, in its order."""
+    if query.descending:
+        return INSTANT_MIN if query.execute_after is None else query.execute_after
     return INSTANT_MAX if query.execute_before is None else query.execute_before - 1
+
+
+def is_empty(query: ListQuery) -> bool:
+    """Whether no instant is left to read."""
+    at, last = start_of(query)[0], last_of(query)
+    return at < last if query.descending else at > last
 
 
 class Walk:
@@ -77,8 +107,9 @@ class Walk:
 
     def __init__(self, query: ListQuery, bytes_max: int, *, first_span_rows: int | None = None) -> None:
         self.query = query
+        self.order = Order(query.descending)
         self.place = start_of(query)
-        #: The last instant of the query.
+        #: The last instant of the query, in its order.
         self.last = last_of(query)
         self.shards = sorted(set(query.shards))
         #: The row types of live rows, and the statuses of finished ones, that the query asks for.
@@ -93,7 +124,7 @@ class Walk:
         #: How many rows of each range the next step reads at most.
         self.span = max(1, min(first_span_rows or 2 * query.limit // count, query.scan_rows_max // count))
         self._scanned = 0
-        self._ended = not self.ranges or self.place[0] > self.last
+        self._ended = not self.ranges or is_empty(query)
         self._full = False
 
     @property
@@ -119,7 +150,7 @@ class Walk:
     def advance(
         self, matched: Sequence[StoredRow | HistoryRow], ends: Sequence[ListCursor], *, cut_short: bool = False
     ) -> None:
-        """Takes the matching rows, in order, up to the least of `ends`: the positions of the `span`-th rows of those ranges
+        """Takes the matching rows, in order, up to the first of `ends`: the positions of the `span`-th rows of those ranges
         that have as many. With `cut_short`, matching rows are missing behind those given. Takes no more than have room."""
         sizes = [len(row.record) for row in matched]
         taken = self.with_room(sizes)
@@ -130,8 +161,8 @@ class Walk:
             self._full = True
             if taken:
                 self.place = place_of(matched[taken - 1])
-        elif ends:
-            self.place = min(ends)
+        elif (end := self.order.first(ends)) is not None:
+            self.place = end
             self._full = self.rows_left == 0 or self.bytes_left <= 0
             left = self.query.scan_rows_max - self._scanned
             self.span = max(1, min(2 * self.span, _SPAN_ROWS_MAX, left // len(self.ranges)))
@@ -160,8 +191,8 @@ class Page(NamedTuple, Generic[K]):
 
 
 class Read(Protocol[K]):
-    """Reads the first rows of a kind in a shard with first ≤ key ≤ last, keys of `tocsin.stores.orders`; passes at most
-    `limit`."""
+    """Reads the first rows, in the order of the query, of a kind in a shard with first ≤ key ≤ last, keys of
+    `tocsin.stores.orders`; passes at most `limit`."""
 
     async def __call__(self, shard_id: int, kind: bytes, first: bytes, last: bytes, limit: int, /) -> Page[K]: ...
 
@@ -176,21 +207,26 @@ class Client(Protocol):
 class _Range(Generic[K]):
     """Rows of one kind in one shard, in order: matching ones that are not on the page yet, and how far they were read."""
 
-    def __init__(self, shard_id: int, kind: bytes, start: ListCursor) -> None:
+    def __init__(self, shard_id: int, kind: bytes, start: ListCursor, *, descending: bool) -> None:
         self.matches: list[Match[K]] = []
         self.reached = start
         self.ended = False
         self._shard_id = shard_id
         self._kind = kind
+        self._descending = descending
 
     async def extend(self, read: Read[K], last_us: int, limit: int) -> int:
         """Reads up to `limit` rows more; returns how many were passed."""
-        first, last = orders.range_behind(self._kind, self.reached, last_us)
+        range_of = orders.range_before if self._descending else orders.range_behind
+        first, last = range_of(self._kind, self.reached, last_us)
         if first > last:
             self.ended = True
             return 0
         page = await read(self._shard_id, self._kind, first, last, limit)
-        self.matches += [match for match in page.matches if match.place > self.reached]
+        reached = self.reached
+        self.matches += [
+            match for match in page.matches if (match.place < reached if self._descending else match.place > reached)
+        ]
         self.ended = page.reached is None
         self.reached = page.reached or self.reached
         return page.passed
@@ -209,8 +245,8 @@ async def merge(
 
     The page is not a snapshot: what `rows_of` no longer reads at its position has changed since it was found, and is left
     out, and a timer that moves meanwhile may be missing."""
-    start, last_us = start_of(query), last_of(query)
-    ranges: list[_Range[K]] = _ranges(query, start) if start[0] <= last_us else []
+    order, last_us = Order(query.descending), last_of(query)
+    ranges: list[_Range[K]] = [] if is_empty(query) else _ranges(query)
     chosen: list[Match[K]] = []
     scanned = 0
     # Twice the range's share of a page, but at least as many as usually cost no more than one.
@@ -220,13 +256,13 @@ async def merge(
     while True:
         unread = [each for each in ranges if not each.ended]
         # The page is complete up to the position that all ranges have reached.
-        frontier = min((each.reached for each in unread), default=None)
+        frontier = order.first(each.reached for each in unread)
         if scanned or frontier is None:
-            full = not _take(ranges, frontier, query.limit - len(chosen), chosen)
+            full = not _take(order, ranges, frontier, query.limit - len(chosen), chosen)
             cursor = chosen[-1].place if full else frontier
             if full or cursor is None or len(chosen) >= query.limit or scanned >= query.scan_rows_max:
                 break
-        wanted = _may_have_more(unread, ranges, query.limit - len(chosen))
+        wanted = _may_have_more(order, unread, ranges, query.limit - len(chosen))
         extend = partial(_Range.extend, read=read, last_us=last_us, limit=min(span, request_rows_max))
         scanned += max(sum(await client.in_parallel(extend, wanted)), 1)
         span = max(1, min(2 * span, _REQUEST_ROWS_MAX, (query.scan_rows_max - scanned) // len(ranges)))
@@ -254,28 +290,34 @@ async def _read_chosen(
     return Listed(rows, cursor)
 
 
-def _ranges(query: ListQuery, start: ListCursor) -> list[_Range[K]]:
+def _ranges(query: ListQuery) -> list[_Range[K]]:
     kinds = [orders.LIVE, orders.SUSPENDED] if Status.PENDING in query.statuses else []
     if query.statuses - {Status.PENDING}:
         kinds.append(orders.FINISHED)
-    return [_Range(shard_id, kind, start) for shard_id in sorted(set(query.shards)) for kind in kinds]
+    return [
+        _Range(shard_id, kind, start_of(query), descending=query.descending)
+        for shard_id in sorted(set(query.shards))
+        for kind in kinds
+    ]
 
 
-def _take(ranges: list[_Range[K]], frontier: ListCursor | None, limit: int, chosen: list[Match[K]]) -> bool:
+def _take(
+    order: Order, ranges: list[_Range[K]], frontier: ListCursor | None, limit: int, chosen: list[Match[K]]
+) -> bool:
     """Moves up to `limit` matches that are not behind the frontier into `chosen`. False if there were more."""
-    ready = sorted(
-        (match for each in ranges for match in each.matches if frontier is None or match.place <= frontier),
+    ready = order.sorted(
+        (match for each in ranges for match in each.matches if order.within(match.place, frontier)),
         key=lambda match: match.place,
     )
     chosen += ready[:limit]
     for each in ranges:
-        each.matches = [match for match in each.matches if frontier is not None and match.place > frontier]
+        each.matches = [match for match in each.matches if not order.within(match.place, frontier)]
     return len(ready) <= limit
 
 
-def _may_have_more(unread: list[_Range[K]], ranges: list[_Range[K]], missing: int) -> list[_Range[K]]:
+def _may_have_more(order: Order, unread: list[_Range[K]], ranges: list[_Range[K]], missing: int) -> list[_Range[K]]:
     """The ranges of `unread` that may contain matches of this page."""
-    known = sorted(match.place for each in ranges for match in each.matches)
+    known = order.sorted((match.place for each in ranges for match in each.matches), key=lambda place: place)
     if len(known) < missing:
         return unread
-    return [each for each in unread if each.reached < known[missing - 1]]
+    return [each for each in unread if not order.within(known[missing - 1], each.reached)]

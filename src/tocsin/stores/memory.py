@@ -135,16 +135,28 @@ class _Shard:
         of_timer = self.history.get(uuid)
         return of_timer[max(of_timer)] if of_timer else None
 
-    def walk_live(self, keys: list[FireKey], cursor: ListCursor) -> Iterator[tuple[ListCursor, StoredRow | HistoryRow]]:
-        for key in islice(keys, bisect_left(keys, cursor[:2]), None):
+    def walk_live(
+        self, keys: list[FireKey], start: ListCursor, *, descending: bool
+    ) -> Iterator[tuple[ListCursor, StoredRow | HistoryRow]]:
+        for key in _behind(keys, start[:2], descending=descending):
             row = self.live[key[1]]
             place = (*key, row.generation)
-            if place > cursor:
+            if place < start if descending else place > start:
                 yield place, row
 
-    def walk_history(self, cursor: ListCursor) -> Iterator[tuple[ListCursor, StoredRow | HistoryRow]]:
-        for place in islice(self.history_keys, bisect_right(self.history_keys, cursor), None):
-            yield place, self.history[place[1]][place[2]]
+    def walk_history(
+        self, start: ListCursor, *, descending: bool
+    ) -> Iterator[tuple[ListCursor, StoredRow | HistoryRow]]:
+        for place in _behind(self.history_keys, start, descending=descending):
+            if place != start:
+                yield place, self.history[place[1]][place[2]]
+
+
+def _behind(keys: list[_K], start: _K, *, descending: bool) -> Iterator[_K]:
+    """The sorted keys from one on, in their order or the opposite one."""
+    if descending:
+        return (keys[number] for number in range(bisect_right(keys, start) - 1, -1, -1))
+    return islice(keys, bisect_left(keys, start), None)
 
 
 class MemoryStore:
@@ -285,13 +297,18 @@ class MemoryStore:
 
     async def list(self, query: ListQuery) -> Listed:
         """A page of timers, live and finished. Merges the shards' sorted rows, from the cursor on."""
-        start: ListCursor = (-(2**63) if query.execute_after is None else query.execute_after, b"", b"")
-        cursor = max(start, query.cursor or start)
+        low: ListCursor = (-(2**63) if query.execute_after is None else query.execute_after, b"", b"")
+        high: ListCursor = (2**63 if query.execute_before is None else query.execute_before, b"", b"")
+        if query.descending:
+            start, end = min(high, query.cursor or high), low
+        else:
+            start, end = max(low, query.cursor or low), high
         rows: list[StoredRow | HistoryRow] = []
         bytes_left = query.bytes_max
         last: ListCursor | None = None
-        for scanned, (place, row) in enumerate(heapq.merge(*self._walks(query, cursor), key=_place_of)):
-            if query.execute_before is not None and place[0] >= query.execute_before:
+        walks = heapq.merge(*self._walks(query, start), key=_place_of, reverse=query.descending)
+        for scanned, (place, row) in enumerate(walks):
+            if place < end if query.descending else place >= end:
                 break
             if len(rows) >= query.limit or scanned >= query.scan_rows_max or (rows and bytes_left <= 0):
                 return Listed(rows, last)
@@ -302,17 +319,17 @@ class MemoryStore:
         return Listed(rows, None)
 
     def _walks(
-        self, query: ListQuery, cursor: ListCursor
+        self, query: ListQuery, start: ListCursor
     ) -> Iterator[Iterator[tuple[ListCursor, StoredRow | HistoryRow]]]:
         for shard_id in sorted(set(query.shards)):
             shard = self._shards.get(shard_id)
             if shard is None:
                 continue
             if Status.PENDING in query.statuses:
-                yield shard.walk_live(shard.keys, cursor)
-                yield shard.walk_live(shard.suspended_keys, cursor)
+                yield shard.walk_live(shard.keys, start, descending=query.descending)
+                yield shard.walk_live(shard.suspended_keys, start, descending=query.descending)
             if query.statuses - {Status.PENDING}:
-                yield shard.walk_history(cursor)
+                yield shard.walk_history(start, descending=query.descending)
 
     async def list_schedules(
         self, namespace: str, shards: Sequence[int], after_id: str, limit: int

@@ -10,7 +10,7 @@ Instants are eight bytes that sort as the numbers do.
 
 from __future__ import annotations
 
-from tocsin.ports.store import GENERATION_END, FailurePlace, FireKey, ListCursor
+from tocsin.ports.store import GENERATION_END, GENERATION_LOST, FailurePlace, FireKey, ListCursor
 
 LIVE, SUSPENDED, FINISHED, FAILED = b"L", b"S", b"H", b"E"
 
@@ -38,14 +38,19 @@ def fire_key_of(key: bytes) -> FireKey:
     return instant_of(key[1:9]), key[9:25]
 
 
-def place_of_key(key: bytes) -> ListCursor:
-    """The place in a list of a key. That of a key without a generation sorts after all generations."""
-    return (*fire_key_of(key), key[25:] or GENERATION_END)
+def place_of_key(key: bytes, *, descending: bool = False) -> ListCursor:
+    """The place of a key in a list. That of a key without a generation comes after all generations in the list's order."""
+    return (*fire_key_of(key), key[25:] or (GENERATION_LOST if descending else GENERATION_END))
 
 
 def behind(key: bytes) -> bytes:
     """The smallest key above this one."""
     return key + b"\x00"
+
+
+def before(key: bytes) -> bytes:
+    """A bound below this key, and above all lower ones that are as long."""
+    return (int.from_bytes(key, "big") - 1).to_bytes(len(key), "big") + GENERATION_END + b"\xff"
 
 
 def range_behind(kind: bytes, place: ListCursor, last_us: int) -> tuple[bytes, bytes]:
@@ -56,6 +61,17 @@ def range_behind(kind: bytes, place: ListCursor, last_us: int) -> tuple[bytes, b
         return behind(order_key(kind, at, uuid, generation)), order_key(kind, last_us, UUID_END, GENERATION_END)
     first = order_key(kind, at, uuid)
     return behind(first) if generation == GENERATION_END else first, order_key(kind, last_us, UUID_END)
+
+
+def range_before(kind: bytes, place: ListCursor, last_us: int) -> tuple[bytes, bytes]:
+    """The lowest and the highest key of a kind before a place in a list, down to an instant. The row at the place itself may
+    still be one, if keys of its kind have no generation."""
+    at, uuid, generation = place
+    lowest = order_key(kind, last_us, b"")
+    if kind == FINISHED:
+        return lowest, before(order_key(kind, at, uuid, generation))
+    here = order_key(kind, at, uuid)
+    return lowest, before(here) if generation == GENERATION_LOST else here
 
 
 def failures_behind(after: FailurePlace | None, *, descending: bool) -> tuple[bytes, bytes]:

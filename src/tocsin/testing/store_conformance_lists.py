@@ -32,7 +32,15 @@ def place(listed: StoredRow | HistoryRow) -> tuple[int, bytes, bytes]:
 
 
 async def listed(store: Store, query: ListQuery) -> list[StoredRow | HistoryRow]:
-    """The rows of all pages. It checks what each page promises."""
+    """The rows of all pages. It checks what each page promises, and that they are the same in the opposite order."""
+    rows = await pages(store, query)
+    if query.cursor is None:
+        assert await pages(store, replace(query, descending=not query.descending)) == rows[::-1]
+    return rows
+
+
+async def pages(store: Store, query: ListQuery) -> list[StoredRow | HistoryRow]:
+    """The rows of all pages in the order of the query. It checks what each page promises."""
     rows: list[StoredRow | HistoryRow] = []
     while True:
         page = await store.list(query)
@@ -41,10 +49,11 @@ async def listed(store: Store, query: ListQuery) -> list[StoredRow | HistoryRow]
         rows += page.rows
         if page.cursor is None:
             break
-        assert query.cursor is None or page.cursor > query.cursor
-        assert not page.rows or place(page.rows[-1]) <= page.cursor
+        ordered = [*([query.cursor] if query.cursor else []), *map(place, page.rows[-1:]), page.cursor]
+        assert ordered == sorted(ordered, reverse=query.descending)
+        assert page.cursor != query.cursor
         query = replace(query, cursor=page.cursor)
-    assert [place(r) for r in rows] == sorted({place(r) for r in rows})
+    assert [place(r) for r in rows] == sorted({place(r) for r in rows}, reverse=query.descending)
     return rows
 
 
@@ -192,14 +201,23 @@ class ListConformance(StoreSuite):
             and each.execute_at >= 1
         ]
 
-    async def test_cursor_is_stable_while_rows_change(self, store: Store) -> None:
+    async def test_descending_list_begins_with_the_last_rows(self, store: Store) -> None:
         rows = await filled(store)
-        page = await store.list(ListQuery(("default",), SHARDS, ALL, limit=20))
-        before = row(900, -1)
-        await put(store, before)
+        query = ListQuery(("default",), SHARDS, ALL, limit=7, descending=True)
+        page = await store.list(query)
+        assert page.rows[:1] == rows[-1:]
+        assert page.rows == rows[::-1][: len(page.rows)]
+        assert (await store.list(replace(query, execute_before=3))).rows[0].execute_at == 2
+
+    @pytest.mark.parametrize("descending", [False, True])
+    async def test_cursor_is_stable_while_rows_change(self, store: Store, descending: bool) -> None:
+        rows = await filled(store)
+        query = ListQuery(("default",), SHARDS, ALL, limit=20, descending=descending)
+        page = await store.list(query)
+        await put(store, row(900, 100 if descending else -1))
         await store.apply([ShardBatch(0, 1, ALICE, deletes=[r.uuid for r in page.rows if isinstance(r, StoredRow)])])
-        rest = await listed(store, ListQuery(("default",), SHARDS, ALL, limit=20, cursor=page.cursor))
-        assert [*page.rows, *rest] == rows
+        rest = await listed(store, replace(query, cursor=page.cursor))
+        assert [*page.rows, *rest] == (rows[::-1] if descending else rows)
 
 
 class HistoryConformance(StoreSuite):

@@ -66,11 +66,12 @@ class TimerView(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ListRequest:
-    """What to list: timers of all namespaces of the scope, in one order. `execute_after` is inclusive, `execute_before`
-    exclusive, in microseconds. `destination` is a part of the URL without its scheme, `error` one of the last error; neither
-    is in an index, and case does not matter. `cursor` is that of the page before. Empty `statuses` mean all. `reads_max`
-    bounds the reads of the store that return fewer rows than asked for, because few of the scanned rows match; after them the
-    page is short. `bytes_max` bounds the records of the page, but for one record more."""
+    """What to list: timers of all namespaces of the scope, earliest first, or latest first if `descending`. `execute_after`
+    is inclusive, `execute_before` exclusive, in microseconds. `destination` is a part of the URL without its scheme,
+    `error` one of the last error; neither is in an index, and case does not matter. `cursor` is that of the page before.
+    Empty `statuses` mean all. `reads_max` bounds the reads of the store that return fewer rows than asked for, because few
+    of the scanned rows match; after them the page is short. `bytes_max` bounds the records of the page, but for one record
+    more."""
 
     scope: Scope
     statuses: frozenset[Status] = frozenset()
@@ -85,6 +86,7 @@ class ListRequest:
     reads_max: int = LIST_READS_MAX
     bytes_max: int = LIST_BYTES_MAX
     scan_rows_max: int = SCAN_ROWS_MAX
+    descending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ def query_of(request: ListRequest, namespaces: tuple[str, ...] | None, shards: S
         limit=request.limit,
         bytes_max=request.bytes_max,
         scan_rows_max=request.scan_rows_max,
+        descending=request.descending,
     )
 
 
@@ -246,8 +249,8 @@ _CURSOR = struct.Struct(">q16s32s")
 
 
 def cursor_instant(cursor: str) -> int:
-    """How far a list has read that continues at this cursor: everything due before that instant (microseconds) was listed or
-    did not match. Raises InvalidInput for a text that no list returned."""
+    """How far a list has read that continues at this cursor: everything due before that instant (microseconds), or latest
+    first everything after it, was listed or did not match. Raises InvalidInput for a text that no list returned."""
     place = read_cursor(cursor)
     assert place is not None
     return place[0]

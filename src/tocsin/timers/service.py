@@ -580,8 +580,8 @@ class TimerService:
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
-        """A page in execute order, and the cursor of the next page if one may follow. Raises InvalidInput for a bad cursor,
-        NamespaceNotFound, Unavailable."""
+        """A page in the order of the request, and the cursor of the next page if one may follow. Raises InvalidInput for a
+        bad cursor, NamespaceNotFound, Unavailable."""
         async with self._pages:
             return await self._page(request)
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
+
+import pytest
 
 from tests.support.patience import PATIENCE_S
+from tocsin.model.errors import Unavailable
+from tocsin.web.http.errors import problem_kind
+from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
 
@@ -28,3 +33,9 @@ async def test_change_event_is_repeated_once() -> None:
     await events.aclose()
     before, after = b'data: {"changed":false}\n\n', b'data: {"changed":true}\n\n'
     assert received == [(1, before), (2, before), (4, after), (5, after)]
+
+
+async def test_stream_beyond_their_number_is_refused_for_the_time_being() -> None:
+    with pytest.raises(Unavailable) as refused:
+        Streams(UiLimits(streams_max=0)).response(cast("RequestContext", None), dict)
+    assert problem_kind(refused.value).status == 429

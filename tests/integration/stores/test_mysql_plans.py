@@ -204,12 +204,12 @@ async def test_deletes_use_their_indexes(session: Connection) -> None:
     assert await plan(session, written(purge_history(DIALECT, 500, 100))) == [("history", "history_by_expiry", AT)]
 
 
-async def test_lists_read_each_range_in_order_from_its_position(session: Connection) -> None:
+@pytest.mark.parametrize("descending", [False, True])
+async def test_lists_read_each_range_in_order_from_its_position(session: Connection, descending: bool) -> None:
     recorder: Any = Recorder(session)
     cursor = (5, uuid_of(1), b"g" * 32)
-    await mysql_list.list_rows(
-        recorder, ListQuery(("default",), (1, 2), frozenset(Status), cursor=cursor, limit=5), 1_000
-    )
+    query = ListQuery(("default",), (1, 2), frozenset(Status), cursor=cursor, limit=5, descending=descending)
+    await mysql_list.list_rows(recorder, query, 1_000)
     for statement in recorder.statements:
         for table, key, size in await plan(session, statement):
             assert key == "PRIMARY"

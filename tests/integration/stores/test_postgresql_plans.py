@@ -175,13 +175,22 @@ async def test_shard_rows_have_an_index_of_their_own(session: Any) -> None:
     assert scans("\n".join(line[0] for line in lines)) == ["Index Scan using timers_shards on timers"]
 
 
-async def test_lists_read_each_range_in_order_from_its_position(session: Any) -> None:
-    found = await plan(session, postgresql_list.LIST)
-    assert scans(found) == ["Index Scan using timers_pkey on timers", "Index Scan using history_by_instant on history"]
+@pytest.mark.parametrize(
+    ("sql", "backward", "than"),
+    [(postgresql_list.LIST, "", ">="), (postgresql_list.LIST_DESCENDING, " Backward", "<=")],
+)
+async def test_lists_read_each_range_in_order_from_its_position(
+    session: Any, sql: str, backward: str, than: str
+) -> None:
+    found = await plan(session, sql)
+    assert scans(found) == [
+        f"Index Scan{backward} using timers_pkey on timers",
+        f"Index Scan{backward} using history_by_instant on history",
+    ]
     # The result is sorted by position once more, but only the matching rows.
     for scan in found.split("->"):
         if scan.strip().startswith("Index Scan"):
-            assert "timer_execute_at, timer_uuid) >= " in scan.replace("ROW(", "(")
+            assert f"timer_execute_at, timer_uuid) {than} " in scan.replace("ROW(", "(")
 
 
 @pytest.mark.parametrize("sql", [DIALECT.schedules, DIALECT.all_schedules])

@@ -21,7 +21,7 @@ from tocsin.stores.cassandra.keys import (
     schedule_key,
     timer_key,
 )
-from tocsin.stores.cassandra.reads import RANGE, delete_entries, rows_by_key
+from tocsin.stores.cassandra.reads import RANGE, RANGE_DESCENDING, delete_entries, rows_by_key
 from tocsin.stores.cassandra.rows import Entry, entry_of, row_or_damaged, schedule_entry_of
 from tocsin.stores.client_store import ClientStore
 from tocsin.stores.lists import Match, Page, merge
@@ -40,7 +40,10 @@ async def _read(
     client: CassandraClient, query: ListQuery, shard_id: int, kind: bytes, first: bytes, last: bytes, limit: int
 ) -> Page[_Key]:
     """The matching entries among the first `limit` of a range."""
-    rows = await client.read(RANGE, client.shard(shard_id), first, last, limit)
+    if query.descending:
+        rows = await client.read(RANGE_DESCENDING, client.shard(shard_id), first, behind(last), limit)
+    else:
+        rows = await client.read(RANGE, client.shard(shard_id), first, last, limit)
     matches = []
     for key, value in rows:
         entry = entry_of(value)
@@ -48,7 +51,8 @@ async def _read(
             at, uuid = fire_key_of(key)
             leads_to = history_key(uuid, entry.generation) if kind == FINISHED else timer_key(uuid)
             matches.append(Match((at, uuid, entry.generation), _Key(shard_id, leads_to, (key, value))))
-    return Page(matches, place_of_key(rows[-1][0]) if len(rows) == limit else None, len(rows))
+    reached = place_of_key(rows[-1][0], descending=query.descending) if len(rows) == limit else None
+    return Page(matches, reached, len(rows))
 
 
 async def _rows(client: CassandraClient, keys: Sequence[_Key]) -> list[StoredRow | HistoryRow | None]:

@@ -37,7 +37,12 @@ async def _read(
     condition, names, values = _filter(query, finished=kind == FINISHED)
     arguments["ExpressionAttributeValues"] |= values
     page = await client.query(
-        partition_of(shard_id), FilterExpression=condition, ExpressionAttributeNames=names, Limit=limit, **arguments
+        partition_of(shard_id),
+        FilterExpression=condition,
+        ExpressionAttributeNames=names,
+        Limit=limit,
+        ScanIndexForward=not query.descending,
+        **arguments,
     )
     matches = []
     for item in page["Items"]:
@@ -46,7 +51,8 @@ async def _read(
             place = (*place[:2], generation_of_entry(item))
         matches.append(Match(place, {"p": item["p"], "s": item["s"]}))
     ended = "LastEvaluatedKey" not in page
-    reached = None if ended else place_of_key(bytes(page["LastEvaluatedKey"]["o"]["B"]))
+    last_read = None if ended else bytes(page["LastEvaluatedKey"]["o"]["B"])
+    reached = None if last_read is None else place_of_key(last_read, descending=query.descending)
     return Page(matches, reached, int(page["ScannedCount"]))
 
 

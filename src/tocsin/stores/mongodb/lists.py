@@ -12,6 +12,7 @@ from bson import Int64, Regex
 
 from tocsin.ports.store import (
     GENERATION_END,
+    GENERATION_LOST,
     HistoryRow,
     ListCursor,
     Listed,
@@ -40,13 +41,13 @@ async def _walked(client: MongoClient, session: Session, walk: Walk) -> Listed:
             end = await source.end(client, session, walk)
             if end is not None:
                 ends += [end] * source.ranges
-        last = min(ends, default=None)
+        last = walk.order.first(ends)
         pages = [await source.rows(client, session, walk, last) for source in sources]
         cuts = [place_of(rows[-1]) for rows, cut in pages if cut]
         # Where a page was cut, the other's rows behind it must wait.
-        cut = min(cuts, default=None)
-        matched = sorted(
-            (row for rows, _ in pages for row in rows if cut is None or place_of(row) <= cut), key=place_of
+        cut = walk.order.first(cuts)
+        matched = walk.order.sorted(
+            (row for rows, _ in pages for row in rows if walk.order.within(place_of(row), cut)), key=place_of
         )
         walk.advance(matched, ends, cut_short=cut is not None)
     return walk.listed()
@@ -60,7 +61,8 @@ class _Source:
         self._name = "history" if finished else "timers"
         self.ranges = sum((kind == HISTORY) == finished for _, kind in walk.ranges)
         fields = ("at", "uuid", "generation") if finished else ("at", "uuid")
-        self._sort = [(field, 1) for field in fields]
+        self._descending = walk.order.descending
+        self._sort = [(field, -1 if self._descending else 1) for field in fields]
         self._places: Document = {"shard": {"$in": walk.shards}}
         if not finished:
             self._places["suspended"] = {"$in": [False, True]}
@@ -72,11 +74,14 @@ class _Source:
         at, uuid, generation = walk.place
         if not uuid:
             return [{**self._places, **instants_between(at, last)}]
+        than = "$lt" if self._descending else "$gt"
         here: Document = {**self._places, "at": Int64(at)}
-        parts: list[Document] = [{**here, "uuid": {"$gt" if self._finished else "$gte": uuid_binary(uuid)}}]
+        parts: list[Document] = [{**here, "uuid": {than if self._finished else than + "e": uuid_binary(uuid)}}]
         if self._finished:
-            parts.insert(0, {**here, "uuid": uuid_binary(uuid), "generation": {"$gt": generation}})
-        if at < last:
+            parts.insert(0, {**here, "uuid": uuid_binary(uuid), "generation": {than: generation}})
+        if self._descending and last < at:
+            parts.append({**self._places, **instants_between(last, at, ends=False)})
+        elif at < last:
             parts.append({**self._places, **instants_between(at, last, begins=False)})
         return parts
 
@@ -96,10 +101,11 @@ class _Source:
         self, client: MongoClient, session: Session, query: Document, skip: int, limit: int
     ) -> list[ListCursor]:
         """Positions behind all generations of a key, read from the index alone."""
+        generation = GENERATION_LOST if self._descending else GENERATION_END
         cursor = client.collection(self._name).find(
             query, projection={"_id": 0, "at": 1, "uuid": 1}, session=session, sort=self._sort, skip=skip, limit=limit
         )
-        return [(*key_of(each), GENERATION_END) for each in await cursor.to_list()]
+        return [(*key_of(each), generation) for each in await cursor.to_list()]
 
     async def rows(
         self, client: MongoClient, session: Session, walk: Walk, end: ListCursor | None
@@ -114,9 +120,9 @@ class _Source:
             async with cursor:
                 async for document in cursor:
                     row = history_row(document) if self._finished else stored_row(document)
-                    if place_of(row) <= walk.place:
+                    if walk.order.within(place_of(row), walk.place):
                         continue
-                    if end is not None and place_of(row) > end:
+                    if not walk.order.within(place_of(row), end):
                         return rows, False
                     if rows and (len(rows) >= wanted or bytes_left <= 0):
                         return rows, True

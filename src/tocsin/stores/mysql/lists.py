@@ -1,7 +1,7 @@
 """Lists in MySQL. A call uses one snapshot, and a step three kinds of statements.
 
 The first finds where the next `span` rows of each range end. The second finds the positions of the matching rows up to the
-least of these, and the third reads those rows. So no call reads a record that it does not return."""
+first of these, and the third reads those rows. So no call reads a record that it does not return."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tocsin.ports.store import HistoryRow, ListCursor, Listed, ListQuery, StoredRow
 from tocsin.sql.keys import UUID_MAX, UUID_MIN
-from tocsin.sql.rows import HISTORY, LIVE, SUSPENDED, cut, row_of, tags_text
+from tocsin.sql.rows import HISTORY, cut, row_of, tags_text
 from tocsin.stores.lists import Walk
 from tocsin.stores.mysql.driver import Connection
 from tocsin.stores.mysql.reads import FINISHED_COLUMNS, TIMER_COLUMNS
@@ -20,7 +20,6 @@ from tocsin.stores.mysql.text import hexed, listed, place_range, text
 _RANGES_MAX = 64
 
 _PLACE = b"timer_execute_at, timer_uuid, timer_generation"
-_KEY = {LIVE: b"timer_execute_at, timer_uuid", SUSPENDED: b"timer_execute_at, timer_uuid", HISTORY: _PLACE}
 
 
 class _Match(NamedTuple):
@@ -43,7 +42,7 @@ async def _walked(connection: Connection, walk: Walk) -> None:
     matching = matches(walk.query)
     while walk.goes_on:
         ends = await _ends(connection, walk)
-        found = await _found(connection, walk, _between(walk, min(ends, default=None)) + matching)
+        found = await _found(connection, walk, _between(walk, walk.order.first(ends)) + matching)
         chosen = walk.with_room([match.size for match in found])
         rows = await _rows(connection, found[:chosen])
         walk.advance(rows, ends, cut_short=chosen < len(found))
@@ -58,14 +57,22 @@ def _source(shard_id: int, kind: int) -> bytes:
 
 def _between(walk: Walk, end: ListCursor | None) -> bytes:
     """A condition for the places behind the walk's, up to `end` or the last instant."""
+    descending = walk.order.descending
     at, uuid, generation = walk.place
-    first, last = (at, uuid or UUID_MIN), (walk.last, UUID_MAX) if end is None else end[:2]
-    behind = b"(timer_execute_at <> %d OR timer_uuid <> %b OR timer_generation > %b)"
-    parts = [place_range(first, last), behind % (at, hexed(first[1]), hexed(generation))]
+    first = (at, uuid or UUID_MIN)
+    last = (walk.last, UUID_MIN if descending else UUID_MAX) if end is None else end[:2]
+    behind = b"(timer_execute_at <> %d OR timer_uuid <> %b OR timer_generation %b %b)"
+    between = place_range(last, first) if descending else place_range(first, last)
+    parts = [between, behind % (at, hexed(first[1]), b"<" if descending else b">", hexed(generation))]
     if end is not None:
-        upto = b"(timer_execute_at <> %d OR timer_uuid <> %b OR timer_generation <= %b)"
-        parts.append(upto % (end[0], hexed(end[1]), hexed(end[2])))
+        parts.append(behind % (end[0], hexed(end[1]), b">=" if descending else b"<=", hexed(end[2])))
     return b" AND ".join(parts)
+
+
+def _order(walk: Walk, kind: int) -> bytes:
+    """The ORDER BY of a range's rows."""
+    columns = [b"timer_execute_at", b"timer_uuid", *[b"timer_generation"] * (kind == HISTORY)]
+    return b", ".join(column + b" DESC" * walk.order.descending for column in columns)
 
 
 async def _ends(connection: Connection, walk: Walk) -> list[ListCursor]:
@@ -75,7 +82,7 @@ async def _ends(connection: Connection, walk: Walk) -> list[ListCursor]:
     for some in cut(walk.ranges, _RANGES_MAX):
         statement = b" UNION ALL ".join(
             b"(SELECT %b %b%b ORDER BY %b LIMIT 1 OFFSET %d)"
-            % (_PLACE, _source(*each), between, _KEY[each[1]], walk.span - 1)
+            % (_PLACE, _source(*each), between, _order(walk, each[1]), walk.span - 1)
             for each in some
         )
         ends += [(at, uuid, generation) for at, uuid, generation in await connection.rows(statement)]
@@ -91,13 +98,14 @@ async def _found(connection: Connection, walk: Walk, condition: bytes) -> list[_
         statement = b" UNION ALL ".join(
             b"(SELECT %d, %b, LENGTH(timer_record) %b%b%b ORDER BY %b LIMIT %d)"
             % (
-                number, _PLACE, _source(*each), condition, finished if each[1] == HISTORY else b"", _KEY[each[1]], wanted,
+                number, _PLACE, _source(*each), condition, finished if each[1] == HISTORY else b"",
+                _order(walk, each[1]), wanted,
             )
             for number, each in enumerate(some)
         )  # fmt: skip
         for number, at, uuid, generation, size in await connection.rows(statement):
             found.append(_Match((at, uuid, generation), some[number], size))
-    return sorted(found)[:wanted]
+    return walk.order.sorted(found, key=lambda match: match.place)[:wanted]
 
 
 def matches(query: ListQuery) -> bytes:

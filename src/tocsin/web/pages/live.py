@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
+from tocsin.model.errors import Overloaded
 from tocsin.ports.clock import ClockMover
-from tocsin.web.http.errors import Forbidden
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.outages import Outage
@@ -58,10 +58,10 @@ class Streams:
         news: Callable[[], dict[str, Any]],
         refresh: Callable[[], Awaitable[None]] | None = None,
     ) -> Response:
-        """A stream with the results of `news`, until the principal changes. Raises Forbidden if too many streams are open, or
-        the server is stopping."""
+        """A stream with the results of `news`, until the principal changes. Raises Overloaded if too many streams are open,
+        or the server is stopping."""
         if self.open >= self._limits.streams_max or self._closing.is_set():
-            raise Forbidden("Too many open pages: this server updates no more pages live. Reload to see changes.")
+            raise Overloaded("Too many open pages: this server updates no more pages live for now.")
         principal, renew = context.principal, context.renew
         events = self.events(lambda: news() if renew() == principal else None, refresh)
         return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)

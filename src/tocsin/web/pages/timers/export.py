@@ -18,8 +18,7 @@ from tocsin.web.http.convert import timer_answer
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.site import Part, Site, route
-from tocsin.web.pages.timers.listing import TimerList
-from tocsin.web.pages.timers.search import ListFunction
+from tocsin.web.pages.timers.listing import ListFunction, TimerList
 
 #: The columns, and the attributes of a timer as the API answers it: all but the attempts, which are many.
 _COLUMNS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -20,7 +20,9 @@ from tocsin.web.pages.counts import Numbers, of_timers
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
 from tocsin.web.pages.lists import Listing, NamespacedList, TimeBudget, in_order
 from tocsin.web.pages.presentation import is_waiting, row_key, shown_version
-from tocsin.web.pages.timers.search import ListFunction, latest
+
+#: Lists timers, page by page: a page, and the cursor of the next one.
+ListFunction = Callable[[ListRequest], Awaitable[tuple[list[TimerView], str | None]]]
 
 _MINUTE_US = 60_000_000
 _HOUR_US = 60 * _MINUTE_US
@@ -127,7 +129,7 @@ class TimerList(NamespacedList[TimerFilters, TimerView]):
     async def find(self, context: RequestContext, filters: TimerFilters) -> Listing[TimerView]:
         request = self.request(context, filters)
         exact = await self.named(context, filters) if filters.search and not filters.cursor else []
-        found = await self._search(filters, request, context.now_us)
+        found = await self._search(filters, request)
         if filters.view != "waiting":
             found = replace(found, rows=await self._service.explained(found.rows))
         if not exact:
@@ -136,19 +138,17 @@ class TimerList(NamespacedList[TimerFilters, TimerView]):
         return replace(found, rows=[view for view in found.rows if row_key(view) not in named], exact=exact)
 
     async def find_ids(self, context: RequestContext, filters: TimerFilters) -> tuple[Sequence[str], bool]:
-        found = await self._search(filters, self.request(context, filters), context.now_us)
+        found = await self._search(filters, self.request(context, filters))
         return [row_key(view) for view in found.rows], found.cursor is not None
 
     def request(self, context: RequestContext, filters: TimerFilters) -> ListRequest:
         """The request to the service. Raises InvalidInput."""
         return self._parser.list_request(filters.api_request(context.now_us), context.principal.key)
 
-    async def _search(self, filters: TimerFilters, request: ListRequest, now_us: int) -> Listing[TimerView]:
+    async def _search(self, filters: TimerFilters, request: ListRequest) -> Listing[TimerView]:
+        ordered = replace(request, descending=filters.order == "desc")
         budget = TimeBudget(self._limits.list_search_timeout_s)
-        lists = self.lists_of(filters)
-        if filters.order == "desc":
-            return await latest(lists, request, now_us, budget)
-        return await in_order(lists, request, budget, cursor_instant)
+        return await in_order(self.lists_of(filters), ordered, budget, cursor_instant)
 
     def lists_of(self, filters: TimerFilters) -> ListFunction:
         """What lists the timers of a tab, page by page."""
