@@ -19,7 +19,7 @@ async def create(browser: Browser, name: str, **settings: object) -> None:
 
 
 def names(page: str) -> list[str]:
-    return re.findall(r'<th scope="row" class="mono"><a href="[^"]+">([^<]+)</a>', page)
+    return re.findall(r'<th scope="row" class="mono break"><a href="[^"]+">([^<]+)</a>', page)
 
 
 async def test_a_damaged_namespace_is_shown_as_damaged(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +74,7 @@ async def test_every_name_has_a_page(node: Node, name: str) -> None:
     page = (await browser.get(created.headers["location"])).text
     assert f'<h1 class="id">{name}</h1>' in page and "Namespace created." in page
     link = re.search(
-        r'class="mono"><a href="([^"]+)">' + re.escape(name) + "</a>", (await browser.get("/namespaces")).text
+        r'class="mono break"><a href="([^"]+)">' + re.escape(name) + "</a>", (await browser.get("/namespaces")).text
     )
     assert link is not None and f'<h1 class="id">{name}</h1>' in (await browser.get(link[1])).text
 

@@ -392,7 +392,7 @@ def _unreported(
 
     for outage in sorted(lossy):
         end = rule.after(outage.until_us + early)
-        # Of a period whose deadline an earlier outage has moved, the deadline says whether this one met it.
+        # Of a period whose deadline an earlier outage has moved, the deadline states whether this one met it.
         met = state.deadline is not None and outage.from_us < state.deadline and first == state.expected
         begin = first if met else rule.after(max(outage.from_us - definition.grace_us, first) - 1)
         if begin is not None and end is not None and begin < end:
