@@ -52,8 +52,51 @@ MUTATIONS = [
     ),
     _monitored(
         "a report knows of no outage",
-        never(_MONITORING + "_unreported", "each.lossy"),
+        rewrite(_MONITORING + "_lossy", to="return []"),
         caught_by=_TESTS + "test_report_excuses_only_what_outages_may_have_lost",
+    ),
+    _monitored(
+        "the last period of an outage is late by a report",
+        replace(_MONITORING + "_ended_by", "_excused_by(own, during[0]) if during else own", by="own"),
+        caught_by=_TESTS + "test_report_and_alarm_judge_the_last_period_of_an_outage_alike",
+    ),
+    _monitored(
+        "a hand-over after an outage excuses what was missed between them",
+        never(_MONITORING + "_lossy", "each.from_us <= excuse.until_us and each.until_us >= excuse.from_us"),
+        caught_by=_TESTS + "test_hand_over_later_than_an_outage_excuses_none_of_what_was_missed",
+    ),
+    _monitored(
+        "a forgotten outage excuses nothing",
+        never(_MONITORING + "_lossy", "state.excused_from is not None"),
+        caught_by=_TESTS + "test_excuse_stays_though_the_shard_has_forgotten_its_outage",
+    ),
+    _monitored(
+        "instants during a run are missed though its end may be lost",
+        replace(
+            _MONITORING + "_ended_by",
+            "runs.judge(rule.after(first) or latest, rule.after(latest), lossy)",
+            by="runs.judge(rule.after(first) or latest, rule.after(latest), ())",
+        ),
+        caught_by=_TESTS + "test_instants_during_a_run_are_excused_as_its_end_may_be_lost",
+    ),
+    _monitored(
+        "an early report is not lost in an outage",
+        replace(_MONITORING + "_Silent.judge", "each.until_us + self._early", by="each.until_us"),
+        caught_by=_TESTS + "test_a_report_may_have_come_early_in_an_outage",
+    ),
+    _monitored(
+        "a job that was late is excused",
+        replace(
+            _MONITORING + "_Silent.judge_open",
+            "each.from_us < state.deadline and state.status is not MonitorStatus.LATE",
+            by="each.from_us < state.deadline + 100 * self._definition.grace_us",
+        ),
+        caught_by=_TESTS + "test_a_longer_grace_excuses_no_job_that_was_late",
+    ),
+    _monitored(
+        "a report that had to wait is late",
+        never(_MONITORING + "_period", "in_time and at_us <= state.deadline"),
+        caught_by=_TESTS + "test_a_report_that_had_to_wait_is_in_time",
     ),
     _monitored(
         "a claim is not recorded by the next heartbeat",

@@ -42,7 +42,7 @@ class Watched:
 
     def __init__(self, definition: MonitorDefinition) -> None:
         wanted = Timer("a", "m", START, "", START, START, monitor=Monitor(definition, MonitorState("token")))
-        made = change(PutMonitor(), None, wanted, START)
+        made = change(PutMonitor(), None, wanted, START, ())
         assert isinstance(made, MonitorTurn)
         self.timer, self.at = made.timer, made.at
         self.periods: list[tuple[int, PeriodStatus, int]] = []
@@ -148,7 +148,7 @@ def test_failure_is_notified_once_and_its_end_too() -> None:
 
 def test_secrets_in_a_body_are_not_kept() -> None:
     watched = Watched(CRON)
-    turn = change(msgspec.structs.replace(OK, body="password=hunter2"), watched.timer, None, START)
+    turn = change(msgspec.structs.replace(OK, body="password=hunter2"), watched.timer, None, START, ())
     assert isinstance(turn, MonitorTurn)
     assert turn.periods[0].body == "password=[redacted]"
 
@@ -305,6 +305,92 @@ def test_report_excuses_only_what_outages_may_have_lost() -> None:
     ]
 
 
+@pytest.mark.parametrize(("definition", "first"), [(CRON, 60), (EVERY, 61)])
+def test_report_and_alarm_judge_the_last_period_of_an_outage_alike(definition: MonitorDefinition, first: int) -> None:
+    watched = Watched(definition)
+    watched.ask(OK, 1)
+    watched.outages = [outage(65, first + 195)]
+    watched.ask(OK, first + 196)
+    assert watched.periods[1:] == [(first, PeriodStatus.EXCUSED, 3), (first + 180, PeriodStatus.EXCUSED, 1)]
+
+
+def test_hand_over_later_than_an_outage_excuses_none_of_what_was_missed() -> None:
+    each_minute = MonitorDefinition(cron="* * * * *", grace_us=30 * MINUTE)
+    watched = Watched(each_minute)
+    watched.ask(OK, 0)
+    watched.outages = [outage(0.5, 3.5), outage(20, 20.1, lossy=False)]
+    watched.ask(OK, 25)
+    assert watched.periods[1:] == [
+        (1, PeriodStatus.EXCUSED, 3),
+        (4, PeriodStatus.MISSED, 21),
+        (25, PeriodStatus.ON_TIME, 1),
+    ]
+
+
+def test_excuse_stays_though_the_shard_has_forgotten_its_outage() -> None:
+    watched = Watched(CRON)
+    watched.ask(OK, 1)
+    assert watched.alarm(outage(65, 66)) == 70
+    watched.ask(OK, 125)
+    assert watched.periods[1:] == [(60, PeriodStatus.EXCUSED, 1), (120, PeriodStatus.ON_TIME, 1)]
+
+
+def test_instants_during_a_run_are_excused_as_its_end_may_be_lost() -> None:
+    watched = Watched(CRON)
+    watched.ask(OK, 1)
+    watched.ask(BEGUN, 60)
+    watched.outages = [outage(61, 190)]
+    watched.ask(OK, 256)
+    assert watched.periods[1:-1] == [(120, PeriodStatus.EXCUSED, 2), (240, PeriodStatus.MISSED, 1)]
+
+
+def test_an_outage_after_their_deadlines_excuses_no_instants() -> None:
+    watched = Watched(MonitorDefinition(cron="* * * * *", grace_us=30 * MINUTE))
+    watched.ask(OK, 0)
+    watched.ask(BEGUN, 25)
+    watched.outages = [outage(50, 51)]
+    watched.ask(OK, 56)
+    assert watched.periods[1:] == [
+        (1, PeriodStatus.EXCUSED, 1),
+        (2, PeriodStatus.MISSED, 18),
+        (20, PeriodStatus.EXCUSED, 32),
+        (52, PeriodStatus.MISSED, 4),
+        (56, PeriodStatus.ON_TIME, 1),
+    ]
+
+
+def test_a_report_may_have_come_early_in_an_outage() -> None:
+    watched = Watched(CRON)
+    watched.ask(OK, 1)
+    watched.ask(OK, 61)
+    watched.outages = [outage(175, 179.9), outage(62, 63)]
+    watched.ask(OK, 245)
+    assert watched.periods[2:] == [
+        (120, PeriodStatus.MISSED, 1),
+        (180, PeriodStatus.EXCUSED, 1),
+        (240, PeriodStatus.ON_TIME, 1),
+    ]
+
+
+def test_a_longer_grace_excuses_no_job_that_was_late() -> None:
+    watched = Watched(CRON)
+    watched.ask(OK, 1)
+    assert watched.alarm() == 70
+    longer = msgspec.structs.replace(CRON, grace_us=60 * MINUTE)
+    watched.ask(PutMonitor(), 80, msgspec.structs.replace(watched.timer, monitor=Monitor(longer, watched.state)))
+    watched.outages = [outage(100, 101)]
+    watched.ask(OK, 200)
+    assert watched.periods[1][:2] == (60, PeriodStatus.MISSED)
+
+
+def test_a_report_that_had_to_wait_is_in_time() -> None:
+    watched = Watched(CRON)
+    watched.ask(OK, 1)
+    watched.outages = [outage(65, 74, lossy=False)]
+    watched.ask(OK, 75)
+    assert watched.periods[1:] == [(60, PeriodStatus.ON_TIME, 1)]
+
+
 def test_only_instants_whose_report_may_be_lost_are_excused_at_once() -> None:
     watched = Watched(MonitorDefinition(cron="* * * * *", grace_us=30 * MINUTE))
     watched.ask(OK, 0)
@@ -355,19 +441,19 @@ def test_put_keeps_the_state_and_plans_another_timing_from_now_on() -> None:
     def wanted(definition: MonitorDefinition) -> Timer:
         return Timer("a", "m", START, "", START, START, monitor=Monitor(definition, MonitorState("")))
 
-    assert change(PutMonitor(), watched.timer, wanted(CRON), START) is watched.timer
+    assert change(PutMonitor(), watched.timer, wanted(CRON), START, ()) is watched.timer
     watched.ask(PutMonitor(1), 2, wanted(msgspec.structs.replace(CRON, grace_us=20 * MINUTE)))
     assert (watched.at, watched.state.version) == (START + 80 * MINUTE, 2)
     watched.ask(PutMonitor(), 3, wanted(EVERY))
     assert watched.at == START + 73 * MINUTE
-    assert isinstance(change(PutMonitor(1), watched.timer, wanted(CRON), START), VersionConflict)
+    assert isinstance(change(PutMonitor(1), watched.timer, wanted(CRON), START, ()), VersionConflict)
     assert watched.state.token == "token"
 
 
 def test_former_token_is_unknown() -> None:
     watched = Watched(CRON)
     watched.ask(RotateToken("other"), 1)
-    refused = change(msgspec.structs.replace(OK, token="token"), watched.timer, None, START)
+    refused = change(msgspec.structs.replace(OK, token="token"), watched.timer, None, START, ())
     assert isinstance(refused, MonitorNotFound)
 
 

@@ -61,7 +61,7 @@ class Watching:
         self.periods: list[tuple[int, PeriodStatus, int]] = []
         self.reported: list[str] = []
         self.generation = 0
-        self._take(change(PutMonitor(), None, wanted, START))
+        self._take(change(PutMonitor(), None, wanted, START, ()))
 
     @property
     def state(self) -> MonitorState:
@@ -79,7 +79,7 @@ class Watching:
         self.reported += [what for _, what in turn.reported]
 
     def change(self, asked: MonitorChange, at: int, wanted: Timer | None = None) -> None:
-        self._take(change(asked, self.timer, wanted, at))
+        self._take(change(asked, self.timer, wanted, at, ()))
 
     def look(
         self,
@@ -324,7 +324,7 @@ def test_occurrences_by_hand_and_replays_have_their_grace_from_when_they_begin()
 def test_pings_change_nothing_and_a_paused_monitor_begins_again() -> None:
     monitor = Watching()
     monitor.look(START, schedule(START + HOUR))
-    assert change(Ping(PingEvent.FAIL), monitor.timer, None, START + S) is monitor.timer
+    assert change(Ping(PingEvent.FAIL), monitor.timer, None, START + S, ()) is monitor.timer
     monitor.change(PauseMonitor(), START + MINUTE)
     assert monitor.at is None
     resumed = START + 3 * HOUR

@@ -316,7 +316,7 @@ class Monitors:
         """The monitor as the put would leave it. Raises what would refuse it."""
         uuid = monitor_uuid(timer.namespace, timer.id)
         timer.monitor = Monitor(definition, MonitorState(hash_token(new_token())))
-        found = change(asked, None if stored is None else stored.timer, timer, self._timers.now_us())
+        found = change(asked, None if stored is None else stored.timer, timer, self._timers.now_us(), ())
         if isinstance(found, TocsinError):
             raise found
         would_be = found if isinstance(found, Timer) else found.timer

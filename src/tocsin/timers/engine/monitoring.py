@@ -75,7 +75,7 @@ def monitor_of(timer: Timer) -> tuple[MonitorDefinition, MonitorState]:
 
 
 def change(
-    asked: MonitorChange, live: Timer | None, wanted: Timer | None, now_us: int, outages: Sequence[Outage] = ()
+    asked: MonitorChange, live: Timer | None, wanted: Timer | None, now_us: int, outages: Sequence[Outage]
 ) -> MonitorTurn | Timer | TocsinError:
     """What the change makes of the live row; or its timer, if there is nothing to change; or why it is refused. `wanted` is
     the timer that a put brings; `outages` are those of the shard."""
@@ -339,77 +339,107 @@ def _ended_by(
     latest = max(rule.until(at_us + early) or first, first)
     if latest == first:
         return _Ended([], _period(state, first, at_us), latest)
+    lossy = _lossy(state, outages)
     if state.started is not None and state.started < (rule.after(first) or latest) - early:
         # The job has run for so long: the instants meanwhile passed without another run.
         own = _period(state, first, at_us)
         if definition.every_us is not None:
             return _Ended([], own, first)
-        passed = Period(
-            rule.after(first) or latest,
-            latest + definition.grace_us,
-            PeriodStatus.MISSED,
-            note="the run before had not ended",
-            periods=rule.count(first, latest, PERIODS_MAX),
-        )
-        return _Ended([passed], own, latest)
+        runs = _Silent(definition, early, note="the run before had not ended")
+        runs.judge(rule.after(first) or latest, rule.after(latest), lossy)
+        return _Ended(runs.periods, own, latest)
+    silent = _Silent(definition, early)
+    silent.judge_open(state, latest, lossy)
     deadline = latest + definition.grace_us
     own = Period(latest, deadline, PeriodStatus.ON_TIME if at_us <= deadline else PeriodStatus.LATE)
-    return _Ended(_unreported(definition, state, latest, outages), own, latest)
+    if own.state is PeriodStatus.LATE:
+        during = [each for each in lossy if each.until_us >= latest - early and each.from_us < deadline]
+        own = _excused_by(own, during[0]) if during else own
+    return _Ended(silent.periods, own, latest)
 
 
 def _period(state: MonitorState, first: int, at_us: int) -> Period:
     """The open period, which a report ends."""
     assert state.due is not None
     assert state.deadline is not None
-    started_in_time = state.started is not None and state.started <= state.due
-    if at_us <= state.due or (started_in_time and at_us <= state.deadline):
-        return Period(first, state.deadline, PeriodStatus.ON_TIME)
+    in_time = state.started is None or state.started <= state.due
+    own = Period(first, state.deadline, PeriodStatus.ON_TIME)
+    if at_us <= state.due:
+        return own
     if state.excused_from is not None and state.status is not MonitorStatus.LATE:
-        return _silent(first, state.deadline, 1, _excuse(state))
-    return Period(first, state.deadline, PeriodStatus.LATE)
+        if state.started is not None and in_time and at_us <= state.deadline:
+            return own
+        return _excused_by(own, _excuse(state))
+    # Its deadline is later than `due` because it has started, or because reports had to wait.
+    if in_time and at_us <= state.deadline:
+        return own
+    return msgspec.structs.replace(own, state=PeriodStatus.LATE)
 
 
-def _unreported(
-    definition: MonitorDefinition, state: MonitorState, latest: int, outages: Sequence[Outage]
-) -> list[Period]:
-    """The periods from the open one to before the latest, which nobody has reported: excused are those whose report an
-    outage may have lost, the others were missed. Neighbours are one period."""
-    assert state.expected is not None
-    rule, first = definition.recurrence(state.expected), state.expected
-    lossy = [each for each in outages if each.lossy]
+class _Silent:
+    """Periods that nobody has reported: excused are those whose report an outage may have lost, the others were missed.
+    Neighbours with the same reason are one."""
+
+    def __init__(self, definition: MonitorDefinition, early: int, note: str | None = None) -> None:
+        self._definition = definition
+        self._early, self._note = early, note
+        self._last: Outage | None = None
+        self.periods: list[Period] = []
+
+    def judge_open(self, state: MonitorState, before: int, lossy: Sequence[Outage]) -> None:
+        """Judges the open period, which has a deadline of its own, and those after it before this instant."""
+        assert state.expected is not None
+        assert state.deadline is not None
+        following = self._definition.recurrence(state.expected).after(state.expected)
+        during = [each for each in lossy if each.from_us < state.deadline and state.status is not MonitorStatus.LATE]
+        self._end(state.expected, following, state.deadline, during[0] if during else None)
+        if following is not None:
+            self.judge(following, before, lossy)
+
+    def judge(self, first: int, before: int | None, lossy: Sequence[Outage]) -> None:
+        """Judges those expected from the first instant on, before the second; None: all there are."""
+        rule = self._definition.recurrence(first)
+        before = first if before is None else before
+        for each in lossy:
+            if first >= before:
+                return
+            begin = rule.after(max(each.from_us - self._definition.grace_us, first) - 1)
+            end = rule.after(each.until_us + self._early)
+            if begin is not None and end is not None and begin < end:
+                self._end(first, min(begin, before), first + self._definition.grace_us, None)
+                first = min(begin, before)
+                self._end(first, min(end, before), first + self._definition.grace_us, each)
+                first = max(first, min(end, before))
+        self._end(first, before, first + self._definition.grace_us, None)
+
+    def _end(self, first: int, before: int | None, deadline: int, because: Outage | None) -> None:
+        if before is None or before <= first:
+            return
+        number = self._definition.recurrence(first).count(first, before, PERIODS_MAX)
+        if self.periods and self._last is because:
+            former = self.periods[-1]
+            self.periods[-1] = msgspec.structs.replace(former, periods=min(former.periods + number, PERIODS_MAX))
+            return
+        period = Period(first, deadline, PeriodStatus.MISSED, note=self._note, periods=number)
+        self._last = because
+        self.periods.append(period if because is None else _excused_by(period, because))
+
+
+def _lossy(state: MonitorState, outages: Sequence[Outage]) -> list[Outage]:
+    """The outages since the open period opened that may have lost a report, the earliest first."""
+    known = sorted(each for each in outages if each.lossy and each.until_us >= state.opens)
     if state.excused_from is not None and state.status is not MonitorStatus.LATE:
-        # The shard may not remember it any more.
-        lossy.append(_excuse(state))
-    early, periods = first - state.opens, list[Period]()
-
-    def close(before: int, because: Outage | None) -> None:
-        nonlocal first
-        if before > first:
-            deadline = state.deadline if first == state.expected else first + definition.grace_us
-            count = rule.count(first, before, PERIODS_MAX)
-            periods.append(_silent(first, deadline or first, count, because))
-            first = before
-
-    for outage in sorted(lossy):
-        end = rule.after(outage.until_us + early)
-        # Of a period whose deadline an earlier outage has moved, the deadline states whether this one met it.
-        met = state.deadline is not None and outage.from_us < state.deadline and first == state.expected
-        begin = first if met else rule.after(max(outage.from_us - definition.grace_us, first) - 1)
-        if begin is not None and end is not None and begin < end:
-            close(min(begin, latest), None)
-            close(min(end, latest), outage)
-    close(latest, None)
-    return periods
+        excuse = _excuse(state)
+        if not any(each.from_us <= excuse.until_us and each.until_us >= excuse.from_us for each in known):
+            # The shard does not remember it any more.
+            known = sorted([*known, excuse])
+    return known
 
 
-def _silent(expected: int, deadline: int, count: int, because: Outage | None) -> Period:
-    """`count` periods in a row without a report, the first expected at this instant; the outage excuses them."""
-    return Period(
-        expected,
-        deadline,
-        PeriodStatus.MISSED if because is None else PeriodStatus.EXCUSED,
-        note=None if because is None else _because_of(because),
-        periods=count,
+def _excused_by(period: Period, outage: Outage) -> Period:
+    begin, end = format_instant(outage.from_us), format_instant(outage.until_us)
+    return msgspec.structs.replace(
+        period, state=PeriodStatus.EXCUSED, note=f"Tocsin took no reports from {begin} to {end}"
     )
 
 
@@ -418,10 +448,6 @@ def _excuse(state: MonitorState) -> Outage:
     assert state.excused_from is not None
     assert state.excused_until is not None
     return Outage(state.excused_from, state.excused_until)
-
-
-def _because_of(outage: Outage) -> str:
-    return f"Tocsin took no reports from {format_instant(outage.from_us)} to {format_instant(outage.until_us)}"
 
 
 # ---------------------------------------------------------------------- deadlines
@@ -466,9 +492,9 @@ def _excused(
     )
     rule = definition.recurrence(first)
     last = max(rule.until(lossy_until) or first, first)
-    if last == first:
-        return [_silent(first, state.deadline, 1, _excuse(state))], first
-    return [_silent(first, state.deadline, rule.count(first, last, PERIODS_MAX), _excuse(state))], last - 1
+    number, resolved = (1, first) if last == first else (rule.count(first, last, PERIODS_MAX), last - 1)
+    period = Period(first, state.deadline, PeriodStatus.MISSED, periods=number)
+    return [_excused_by(period, _excuse(state))], resolved
 
 
 def _moved(definition: MonitorDefinition, state: MonitorState, outages: Sequence[Outage]) -> MonitorState | None:
