@@ -14,8 +14,8 @@ from tocsin.timers.engine import monitored
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.engine.monitored import MonitorMemory, MonitorsRemembered
-from tocsin.timers.engine.monitoring import monitor_of
-from tocsin.timers.engine.rows import Row
+from tocsin.timers.engine.monitoring import Outage, monitor_of
+from tocsin.timers.engine.rows import OpKind, Row, WriteOp
 from tocsin.timers.engine.shard import Shard
 
 S = 1_000_000
@@ -84,17 +84,43 @@ def test_ping_in_memory_outlasts_a_write_for_which_there_is_no_room(monkeypatch:
     assert memory.row(uuid(1)) is None
 
 
-def test_shard_that_is_lost_leaves_its_room_to_others() -> None:
-    clock = FakeClock()
-    context = Context(
+class Idle:
+    """A lane in which nothing is committed."""
+
+    def schedule(self, *_: object, **__: object) -> None:
+        """Something was queued."""
+
+
+def context_of(clock: FakeClock) -> Context:
+    """That of a node which calls nobody."""
+    return Context(
         store=MemoryStore(clock),
-        caller=None,  # type: ignore[arg-type]  # nobody is called
+        caller=None,  # type: ignore[arg-type]
         clock=clock,
         limits=EngineLimits(),
         observe=lambda event: None,
         random=random.Random(1),
         incarnation=bytes(16),
     )
+
+
+def test_report_before_the_first_heartbeat_of_a_node_that_was_frozen_knows_of_the_outage() -> None:
+    clock = FakeClock()
+    context = context_of(clock)
+    context.beat_at_us, context.lease_until = clock.now_us(), clock.boottime_us() + 5 * S
+    shard = Shard(0, context, Idle(), changed=lambda _: None, lost=lambda *_: None)  # type: ignore[arg-type]
+    shard.own(1)
+    assert shard.window is not None
+    for after, outages in ((4, []), (2, [6]), (10, [16])):
+        clock.advance(after * S)
+        shard.accept(WriteOp(OpKind.SCHEDULE, uuid(1), change=Ping(PingEvent.SUCCESS)))
+        assert shard.window.monitors.outages == tuple(
+            Outage(context.beat_at_us, context.beat_at_us + seconds * S) for seconds in outages
+        )
+
+
+def test_shard_that_is_lost_leaves_its_room_to_others() -> None:
+    context = context_of(FakeClock())
     shard = Shard(0, context, None, changed=lambda _: None, lost=lambda *_: None)  # type: ignore[arg-type]
     for epoch in (1, 2):
         shard.own(epoch)

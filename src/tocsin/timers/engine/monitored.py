@@ -83,8 +83,9 @@ class MonitorMemory:
         self.outages: tuple[Outage, ...] = ()
 
     def add_outage(self, outage: Outage) -> None:
-        """Remembers an outage, the latest so far."""
-        self.outages = (*self.outages, outage)[-_OUTAGES_MAX:]
+        """Remembers an outage, the latest so far, or how long that one has lasted."""
+        kept = self.outages[:-1] if self.outages and self.outages[-1].from_us == outage.from_us else self.outages
+        self.outages = (*kept, outage)[-_OUTAGES_MAX:]
 
     def row(self, uuid: bytes) -> Row | None:
         """The monitor's durable row, if it is remembered."""

@@ -151,6 +151,8 @@ class Shard:
             if type(op.change) is Ping and (row := self._noted(window, op.uuid, op.change)) is not None:
                 op.answer(row)
                 continue
+            if type(op.change) is Ping:
+                self._note_lapse(window)
             window.accept(op)
         self.lane.schedule(self, urgent=True, writes=len(ops))
 
@@ -165,6 +167,13 @@ class Shard:
         if clock.boottime_us() >= self._context.lease_until or window.is_changing(uuid):
             return None
         return window.monitors.note(uuid, ping, clock.now_us())
+
+    def _note_lapse(self, window: Window) -> None:
+        """A report may come before the heartbeat that finds out that the node was frozen, and is judged at once: while the
+        lease has expired, the time since the last heartbeat is an outage."""
+        context = self._context
+        if context.clock.boottime_us() >= context.lease_until:
+            window.monitors.add_outage(Outage(context.beat_at_us, context.clock.now_us()))
 
     def accept_creates(self, creates: Creates, deadline_us: int) -> None:
         """Likewise plain creates, which are not written after that boot time."""
