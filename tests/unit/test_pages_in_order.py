@@ -30,15 +30,14 @@ class Listed:
 
     async def __call__(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
         assert request.reads_max == 1
-        high = len(self.rows)
         position = 0 if request.cursor is None else int(request.cursor.split("_")[1])
         found: list[TimerView] = []
-        for at in range(position, min(high, position + self.scan)):
+        for at in range(position, min(len(self.rows), position + self.scan)):
             found += [self.rows[at]] if self.matches(self.rows[at]) else []
             position = at + 1
             if len(found) == request.limit:
                 break
-        return found, f"{self.instants[position - 1]}_{position}" if position < high else None
+        return found, f"{self.instants[position - 1]}_{position}" if position < len(self.rows) else None
 
 
 def reached(cursor: str) -> int:

@@ -207,26 +207,24 @@ class Client(Protocol):
 class _Range(Generic[K]):
     """Rows of one kind in one shard, in order: matching ones that are not on the page yet, and how far they were read."""
 
-    def __init__(self, shard_id: int, kind: bytes, start: ListCursor, *, descending: bool) -> None:
+    def __init__(self, shard_id: int, kind: bytes, start: ListCursor, order: Order) -> None:
         self.matches: list[Match[K]] = []
         self.reached = start
         self.ended = False
         self._shard_id = shard_id
         self._kind = kind
-        self._descending = descending
+        self._order = order
 
     async def extend(self, read: Read[K], last_us: int, limit: int) -> int:
         """Reads up to `limit` rows more; returns how many were passed."""
-        range_of = orders.range_before if self._descending else orders.range_behind
+        range_of = orders.range_before if self._order.descending else orders.range_behind
         first, last = range_of(self._kind, self.reached, last_us)
         if first > last:
             self.ended = True
             return 0
         page = await read(self._shard_id, self._kind, first, last, limit)
         reached = self.reached
-        self.matches += [
-            match for match in page.matches if (match.place < reached if self._descending else match.place > reached)
-        ]
+        self.matches += [match for match in page.matches if not self._order.within(match.place, reached)]
         self.ended = page.reached is None
         self.reached = page.reached or self.reached
         return page.passed
@@ -295,7 +293,7 @@ def _ranges(query: ListQuery) -> list[_Range[K]]:
     if query.statuses - {Status.PENDING}:
         kinds.append(orders.FINISHED)
     return [
-        _Range(shard_id, kind, start_of(query), descending=query.descending)
+        _Range(shard_id, kind, start_of(query), Order(query.descending))
         for shard_id in sorted(set(query.shards))
         for kind in kinds
     ]
