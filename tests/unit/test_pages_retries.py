@@ -179,3 +179,10 @@ def test_the_end_of_a_call_may_be_counted_without_its_last_attempt() -> None:
     place, end = failing_place("", "http://psp:80"), Failures(0, 1, "HTTP_500", NOW - 5 * MINUTE)
     for left, needs in ((None, {place: end}), (1, {place: end}), (0, {})):
         assert needing_attention({place: end}, {place: left}.get, lambda *_: False) == needs
+
+
+def test_a_call_that_is_listed_as_failed_needs_attention_although_its_end_was_not_counted() -> None:
+    place, attempts = failing_place("", "http://psp:80"), Failures(3, 0, "HTTP_500", NOW - 5 * MINUTE)
+    ended = Failures(3, 2, "HTTP_500", NOW - 5 * MINUTE)
+    for left, needs in ((2, {place: ended}), (0, {}), (None, {})):
+        assert needing_attention({place: attempts}, {place: left}.get, lambda *_: True) == needs

@@ -128,10 +128,14 @@ def needing_attention(
     that were made again, unless the place has `recovered` from those."""
     found = {}
     for place, failures in failing.items():
-        if failures.exhausted and left(place) == 0:
+        remaining = left(place)
+        if failures.exhausted and remaining == 0:
             # A call's end is counted apart from its last attempt, perhaps in the minute after it.
             retried = max(failures.failures - failures.exhausted, 0)
             failures = Failures(retried, 0, failures.last_error, failures.last_at)
+        elif remaining is not None and remaining > failures.exhausted:
+            # A node that did not see a call's last attempt does not know where it ended.
+            failures = Failures(failures.failures, remaining, failures.last_error, failures.last_at)
         if failures.exhausted or (failures.failures and not recovered(place, failures)):
             found[place] = failures
     return found
