@@ -10,7 +10,7 @@ from tocsin.model.errors import Unavailable
 from tocsin.model.timer import Timer
 from tocsin.statistics.slots import Failures, failing_place
 from tocsin.web.pages.calls.agent import STANDBY
-from tocsin.web.pages.overview.open_failures import needing_attention
+from tocsin.web.pages.overview.open_failures import needing_attention, with_uncounted_ends
 from tocsin.web.pages.overview.retries import CallRetries, TimerRetries
 
 SECOND, MINUTE = 1_000_000, 60_000_000
@@ -178,4 +178,7 @@ def test_a_call_that_is_listed_as_failed_needs_attention_although_its_end_was_no
     place, attempts = failing_place("", "http://psp:80"), Failures(3, 0, "HTTP_500", NOW - 5 * MINUTE)
     ended = Failures(3, 2, "HTTP_500", NOW - 5 * MINUTE)
     for left, needs in ((2, {place: ended}), (0, {}), (None, {})):
-        assert needing_attention({place: attempts}, {place: left}.get, lambda *_: True) == needs
+        counted = with_uncounted_ends({place: attempts}, {place: left}.get)
+        assert needing_attention(counted, {place: left}.get, lambda *_: True) == needs
+    # What is left of more that were counted stays a part of these.
+    assert with_uncounted_ends({place: ended}, {place: 1}.get) == {place: ended}

@@ -119,6 +119,15 @@ class OpenCallFailures(OpenFailures):
         return slot.calls_failing
 
 
+def with_uncounted_ends(failing: Mapping[str, Failures], left: Callable[[str], int | None]) -> dict[str, Failures]:
+    """The places of the statistics of service calls with at least the ends that are left there: a node that did not see a
+    call's last attempt does not know at which place it ended."""
+    return {
+        place: Failures(each.failures, max(each.exhausted, left(place) or 0), each.last_error, each.last_at)
+        for place, each in failing.items()
+    }
+
+
 def needing_attention(
     failing: Mapping[str, Failures],
     left: Callable[[str], int | None],
@@ -128,14 +137,10 @@ def needing_attention(
     that were made again, unless the place has `recovered` from those."""
     found = {}
     for place, failures in failing.items():
-        remaining = left(place)
-        if failures.exhausted and remaining == 0:
+        if failures.exhausted and left(place) == 0:
             # A call's end is counted apart from its last attempt, perhaps in the minute after it.
             retried = max(failures.failures - failures.exhausted, 0)
             failures = Failures(retried, 0, failures.last_error, failures.last_at)
-        elif remaining is not None and remaining > failures.exhausted:
-            # A node that did not see a call's last attempt does not know where it ended.
-            failures = Failures(failures.failures, remaining, failures.last_error, failures.last_at)
         if failures.exhausted or (failures.failures and not recovered(place, failures)):
             found[place] = failures
     return found

@@ -22,7 +22,13 @@ from tocsin.web.pages.overview import band, content
 from tocsin.web.pages.overview.alarms import Alarm, Alarms
 from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Nodes, Present
-from tocsin.web.pages.overview.open_failures import OpenCallFailures, OpenFailures, OpenTimerFailures, needing_attention
+from tocsin.web.pages.overview.open_failures import (
+    OpenCallFailures,
+    OpenFailures,
+    OpenTimerFailures,
+    needing_attention,
+    with_uncounted_ends,
+)
 from tocsin.web.pages.overview.paused import Paused, PausedFlow, PausedSchedule, PausedSchedules
 from tocsin.web.pages.overview.retries import CallRetries, Retries, TimerRetries
 from tocsin.web.pages.overview.upcoming import Upcoming
@@ -144,7 +150,9 @@ class Overview(Part):
 
     def _calls_failing(self, hour: Hour, failing: Mapping[str, Failures]) -> dict[str, Failures]:
         """Likewise service calls."""
-        return self._needing(hour, failing, self._attention.call_failures, self._attention.call_retries)
+        open_failures = self._attention.call_failures
+        counted = with_uncounted_ends(failing, open_failures.left([*hour.slots, hour.open]))
+        return self._needing(hour, counted, open_failures, self._attention.call_retries)
 
     def _needing(
         self, hour: Hour, failing: Mapping[str, Failures], open_failures: OpenFailures, retries: Retries
