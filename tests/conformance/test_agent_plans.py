@@ -147,6 +147,8 @@ CASES = {
         {"since_at": NOW, "most": 9, "before_at": NOW + 300, "before_id": ID, "before_tenant": TENANT},
     ),
     "failures": Case(queries.FAILURES, CALLS, KEYS),
+    "unfinished calls": Case(queries.UNFINISHED, "idx_service_calls_watch_at", [], {"most": 10}),
+    "attempted_urls": Case(queries.ATTEMPTED_URLS, "idx_service_calls_watch_at", [], {"most": 10}),
     "trace_messages": Case(queries.MESSAGES, "idx_outbox_correlation_id", [], {"tenant": TENANT, "correlation": ID}),
 }
 

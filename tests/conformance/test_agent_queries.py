@@ -359,3 +359,25 @@ async def test_arbitrary_text_is_stored_unchanged(database: AgentDatabase, body:
     loaded = await load(database, one.key)
     assert loaded is not None
     assert loaded.name == body.replace("\0", "\ufffd")
+
+
+async def test_urls_of_unfinished_calls_with_failed_attempts(
+    database: AgentDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retrying = call(status=CallStatus.RETRYING, attempts=2)
+    again = call(OTHER_TENANT, status=CallStatus.RUNNING, attempts=1)
+    first = call(status=CallStatus.RUNNING)
+    unlogged = call(status=CallStatus.RETRYING, attempts=1)
+    failed = call(status=CallStatus.FAILED, attempts=3, watch_at=None, finished_at=NOW)
+    await insert(database, retrying, again, first, unlogged, failed, call())
+    logged = [(of, f"http://{place}.test/") for place, of in enumerate((retrying, retrying, again, first, failed))]
+    await database.executions.begin([(start(of, request_url=url), envelope(of)) for of, url in logged])
+    found = await database.queries.attempted_urls(3)
+    assert found is not None
+    assert sorted(found) in (["http://0.test/", "http://2.test/"], ["http://1.test/", "http://2.test/"])
+    # More than are wanted, or too many to look for them.
+    assert await database.queries.attempted_urls(2) is None
+    monkeypatch.setattr(queries, "SEARCHED_MAX", 4)
+    assert await database.queries.attempted_urls(3) is None
+    monkeypatch.setattr(queries, "SEARCHED_MAX", 5)
+    assert await database.queries.attempted_urls(3) is not None

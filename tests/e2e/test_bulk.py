@@ -57,7 +57,7 @@ async def test_selected_timers_are_canceled(shown: Window, api: Api) -> None:
     await page.get_by_role("button", name="Cancel selected…").click()
     dialog = page.locator("#dialog")
     await expect(dialog.get_by_role("heading")).to_have_text("Cancel 69 timers?")
-    await expect(dialog).to_contain_text("1 of the selected timers has already finished.")
+    await expect(dialog).to_contain_text("1 of the selected timers was not pending when listed, or is no longer.")
     await expect(dialog).to_contain_text("and 61 more")
     await expect(dialog).to_contain_text("127.0.0.1:9 (69)")
     await shown.picture("bulk-counted")

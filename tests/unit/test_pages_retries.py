@@ -10,8 +10,7 @@ from tocsin.model.errors import Unavailable
 from tocsin.model.timer import Timer
 from tocsin.statistics.slots import Failures, failing_place
 from tocsin.web.pages.calls.agent import STANDBY
-from tocsin.web.pages.overview.looks import LOOK_READS_MAX
-from tocsin.web.pages.overview.open_failures import needing_attention
+from tocsin.web.pages.overview.open_failures import needing_attention, with_uncounted_ends
 from tocsin.web.pages.overview.retries import CallRetries, TimerRetries
 
 SECOND, MINUTE = 1_000_000, 60_000_000
@@ -136,27 +135,22 @@ async def test_page_is_drawn_again_when_other_places_of_its_scope_wait_for_a_ret
 
 
 class Calls:
-    """The agent with calls that were attempted so many times, a page for each; `away`: another node runs it."""
+    """The agent with unfinished calls to these URLs of which an attempt has failed; `away`: another node runs it."""
 
-    def __init__(self, *calls: tuple[str, int]) -> None:
-        self.calls, self.away, self.endless = list(calls), False, False
-        self.read = 0
+    def __init__(self, *urls: str) -> None:
+        self.urls: list[str] | None = list(urls)
+        self.away, self.most = False, 0
 
     def source(self) -> Any:
         return STANDBY if self.away else self
 
-    async def list(self, _tenants: None, wanted: Any) -> Any:
-        self.read += 1
-        at = int(wanted.cursor or 0)
-        found = [
-            SimpleNamespace(request_spec=SimpleNamespace(url=url), attempts=attempts)
-            for url, attempts in self.calls[at : at + 1]
-        ]
-        return SimpleNamespace(calls=found, cursor=str(at + 1) if self.endless or at + 1 < len(self.calls) else None)
+    async def attempted_urls(self, most: int) -> list[str] | None:
+        self.most = most
+        return self.urls
 
 
 async def test_calls_recover_like_timers_where_the_agent_knows_them() -> None:
-    calls, place = Calls(("http://shop/x", 1), ("http://u:p@psp/charge?key=1", 2)), failing_place("", "http://psp:80")
+    calls, place = Calls("http://shop/x", "http://u:p@psp/charge?key=1"), failing_place("", "http://psp:80")
     retries = CallRetries(Pending(), calls.source, Now())  # type: ignore[arg-type]
     failing = {place: Failures(5, 0, "HTTP_500", NOW - 5 * MINUTE)}
 
@@ -165,17 +159,26 @@ async def test_calls_recover_like_timers_where_the_agent_knows_them() -> None:
         return needing_attention(failing, lambda _: None, retries.recovered)
 
     assert await attention() == failing
-    # A first attempt is none that is made again.
-    calls.calls = [("http://shop/x", 1), ("http://psp/charge", 0)]
+    calls.urls = ["http://shop/x"]
     assert await attention() == {}
     calls.away = True
     assert await attention() == failing
-    calls.away, calls.endless, calls.read = False, True, 0
+    calls.away, calls.urls = False, None
     assert await attention() == failing
-    assert calls.read == LOOK_READS_MAX
+    assert calls.most == 1_000
 
 
 def test_the_end_of_a_call_may_be_counted_without_its_last_attempt() -> None:
     place, end = failing_place("", "http://psp:80"), Failures(0, 1, "HTTP_500", NOW - 5 * MINUTE)
     for left, needs in ((None, {place: end}), (1, {place: end}), (0, {})):
         assert needing_attention({place: end}, {place: left}.get, lambda *_: False) == needs
+
+
+def test_a_call_that_is_listed_as_failed_needs_attention_although_its_end_was_not_counted() -> None:
+    place, attempts = failing_place("", "http://psp:80"), Failures(3, 0, "HTTP_500", NOW - 5 * MINUTE)
+    ended = Failures(3, 2, "HTTP_500", NOW - 5 * MINUTE)
+    for left, needs in ((2, {place: ended}), (0, {}), (None, {})):
+        counted = with_uncounted_ends({place: attempts}, {place: left}.get)
+        assert needing_attention(counted, {place: left}.get, lambda *_: True) == needs
+    # What is left of more that were counted stays a part of these.
+    assert with_uncounted_ends({place: ended}, {place: 1}.get) == {place: ended}

@@ -531,6 +531,11 @@ class CallQueries(Protocol):
     async def failures(self, places: Sequence[CallFailurePlace]) -> list[CallFailure]:
         """The failures at these places that are left, newest first, with their tags."""
 
+    async def attempted_urls(self, most: int) -> list[str] | None:
+        """The logged URLs of all unfinished calls of which an attempt has failed, of one that is being retried as well; None:
+        there are more than `most` of these, or more unfinished calls than a search reads. A call of which no attempt was
+        logged is left out."""
+
     async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         """The call's executions, in order."""
 

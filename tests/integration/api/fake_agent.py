@@ -216,6 +216,9 @@ class FakeAgent:
     async def of_request(self, correlation_id: str, tenants: tuple[str, ...] | None, limit: int) -> list[CallRecord]:
         return await self.page(CallFilter(tenants, correlation_id=correlation_id, limit=limit))
 
+    async def attempted_urls(self, most: int) -> list[str] | None:
+        return [each.request_spec.url for each in await self.page(CallFilter(None, limit=most)) if each.attempts]
+
     async def causes(
         self, tenants: Tenants, since_us: int, before: CallFailurePlace | None, limit: int
     ) -> list[tuple[CallFailurePlace, str]]:

@@ -20,6 +20,8 @@ from tocsin.server.clock_mover import DevClock
 from tocsin.server.dev_folder import open_dev_folder
 from tocsin.server.node import Server
 from tocsin.settings import load_settings
+from tocsin.statistics import counting
+from tocsin.statistics.counting import Statistics
 from tocsin.web.pages.assets import Assets
 from tocsin.web.pages.overview import open_failures, retries
 
@@ -61,6 +63,16 @@ async def shows(browser: Browser, *words: str) -> None:
             await asyncio.sleep(0.02)
 
 
+async def calm(browser: Browser, words: str) -> str:
+    """What Now states where nothing needs attention, once it has these words."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            found = re.search(r'<p class="calm">.*?</p>', (await browser.get("/")).text, re.DOTALL)
+            if found is not None and words in (text := re.sub("<[^>]*>", "", found[0])):
+                return text
+            await asyncio.sleep(0.02)
+
+
 async def test_calls_that_were_retried_stay_until_none_waits_for_another_attempt(browser: Browser) -> None:
     inbox, tenant = Inbox(answers=[(500, b""), (500, b"")]), new_id()
     policy = {"maxAttempts": 3, "initialInterval": "10m", "backoffMultiplier": 1}
@@ -90,3 +102,34 @@ async def test_failed_calls_stay_until_each_was_dealt_with(browser: Browser) -> 
         await shows(browser, "1 left of 2 failed this hour")
         assert (await browser.client.post(f"{path}/{calls[1]}/retry")).status_code < 300
         await shows(browser)
+
+
+async def test_failed_call_stays_although_another_node_saw_its_last_attempt(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As on a node that takes the agent over between the attempt and the end.
+    monkeypatch.setattr(counting, "_FAILED_MAX", 0)
+    tenant = new_id()
+    async with Receiver(Inbox(answers=[(500, b"")])) as receiver:
+        (call,) = await submitted(browser, tenant, 1, receiver.url)
+        await failed(browser, 1, tenant=tenant)
+        await advance(browser, "5m")
+        await shows(browser, "HTTP 500", "1 failed this hour")
+        path = f"/api/v1/tenants/{tenant}/service-calls/{call}/retry"
+        assert (await browser.client.post(path)).status_code < 300
+        await shows(browser)
+
+
+async def test_failed_call_is_not_denied_where_nothing_is_known_of_its_attempts(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As on a node that was killed after the attempt: what it counted in its last minute is lost.
+    monkeypatch.setattr(Statistics, "call_failed", lambda *_values, **_more: None)
+    tenant = new_id()
+    async with Receiver(Inbox(answers=[(500, b"")])) as receiver:
+        (call,) = await submitted(browser, tenant, 1, receiver.url)
+        await failed(browser, 1, tenant=tenant)
+        assert "no failure" not in await calm(browser, "1 failure of the last hour is listed")
+        path = f"/api/v1/tenants/{tenant}/service-calls/{call}/retry"
+        assert (await browser.client.post(path)).status_code < 300
+        await calm(browser, "no failure of the last hour is left")

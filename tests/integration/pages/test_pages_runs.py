@@ -10,6 +10,7 @@ import pytest
 
 from tests.integration.pages.conftest import Browser, Node
 from tests.integration.pages.test_pages_finding import post
+from tests.support.http import Receiver
 from tests.support.patience import PATIENCE_S
 
 
@@ -110,3 +111,51 @@ async def test_run_that_is_not_kept_any_more_is_gone(browser: Browser) -> None:
     key = run[0].replace("/t", "/other")
     assert f'<tbody data-of="{key}" data-left></tbody>' in await changed(browser, "failed", (key, run[1]))
     assert 'data-left-word="gone"' in (await browser.get("/timers?view=failed")).text
+
+
+async def picked(browser: Browser, query: str) -> list[str]:
+    """What the checkboxes of a list send."""
+    page = (await browser.get(f"/timers?{query}")).text
+    return re.findall(r'type="checkbox" name="id" value="([^"]+)"', page)
+
+
+async def act(browser: Browser, path: str, *keys: str) -> str:
+    """What the page states after the confirmed action on these rows."""
+    answer = (await browser.post(path, {"id": keys, "confirmed": "yes"})).text
+    return " ".join(re.sub("<[^>]*>", " ", answer).split())
+
+
+async def test_failed_run_is_not_replayed_once_its_timer_has_completed(browser: Browser) -> None:
+    (failed,) = await picked(browser, "view=failed")
+    await replay(browser)
+    async with Receiver(lambda body, headers: (200, b"")) as receiver:
+        await post(browser, "timers/update", namespace="default", timerId="t", delay="0s", callbackUrl=receiver.url)
+        await settled(browser, "completed")
+    answer = await act(browser, "/timers/replay-many", failed)
+    assert "0 of 1 replayed" in answer
+    assert "1 of the selected timers was pending when listed, or has changed since" in answer
+    assert (await post(browser, "timers/get", namespace="default", timerId="t"))["status"] == "completed"
+    # The run that completed can be.
+    assert "1 of 1 replayed" in await act(browser, "/timers/replay-many", *await picked(browser, "view=completed"))
+
+
+async def test_ended_run_is_not_its_pending_timer(browser: Browser) -> None:
+    (failed,) = await picked(browser, "view=failed")
+    await replay(browser)
+    await browser.create("other", delay="1h")
+    answer = await act(browser, "/timers/cancel-many", failed, "default/other")
+    assert "1 of 2 canceled" in answer
+    assert "1 of the selected timers was not pending when listed, or is no longer" in answer
+    assert (await post(browser, "timers/get", namespace="default", timerId="t"))["status"] == "pending"
+    assert (await post(browser, "timers/get", namespace="default", timerId="other"))["status"] == "canceled"
+
+
+async def test_of_two_failed_runs_of_a_timer_the_last_one_is_replayed(browser: Browser) -> None:
+    await replay(browser)
+    await post(browser, "timers/update", namespace="default", timerId="t", delay="0s")
+    await settled(browser, "failed")
+    runs = await picked(browser, "view=failed")
+    assert len(runs) == 2
+    asked = (await browser.post("/timers/replay-many", {"id": runs})).text
+    assert "Replay 1 timer?" in asked and "1 of the selected timers was pending when listed, or has" in asked
+    assert re.findall(r'name="id" value="([^"]+)"', asked) == runs[:1]

@@ -248,6 +248,11 @@ class ServiceCalls:
         """How many calls of one tenant, of several, or of all have each status, and whether there may be more."""
         return await self._queries.counts(tenants, most)
 
+    async def attempted_urls(self, most: int) -> Sequence[str] | None:
+        """The URLs, with secrets redacted, of all tenants' unfinished calls of which an attempt has failed; None: there are
+        more than `most`, or too many unfinished calls to look for them."""
+        return await self._queries.attempted_urls(most)
+
     async def look_up(
         self, text: str, tenants: tuple[str, ...] | None, known: Sequence[str], limit: int
     ) -> Sequence[CallRecord]:

@@ -26,7 +26,8 @@ _TAGS = CallRecord._fields.index("tags")
 _CORRELATION = _COLUMNS.index("correlation_id")
 #: The API shows the outcome as it is stored.
 _KINDS = {"outcome_meta": json_of(dict[str, Any])}
-#: How many calls one search, by name or over several tenants, reads: a few tens of milliseconds of the database's time.
+#: How many calls one search reads, by name, over several tenants, or for attempted ones: a few tens of milliseconds of the
+#: database's time.
 SEARCHED_MAX = 10_000
 #: What a search reads of each call.
 SEARCHED = (*KEY, "submitted_at", "name", "status", "correlation_id")
@@ -72,6 +73,19 @@ FAILURES = Query(
     "WHERE calls.tenant_id = given.tenant_id AND calls.service_call_id = given.service_call_id",
     given=KEY,
     results=_FAILED,
+)
+#: How many calls have not finished, up to `most`: from the index alone.
+UNFINISHED = Query(
+    "SELECT count(*) FROM (SELECT 1 FROM service_calls AS calls INDEXED BY idx_service_calls_watch_at "
+    "WHERE calls.watch_at IS NOT NULL LIMIT :most) AS unfinished"
+)
+# The log has the URL in a column of its own; a call's request has its body as well.
+ATTEMPTED_URLS = Query(
+    "SELECT (SELECT logged.request_url FROM http_execution_log AS logged WHERE logged.tenant_id = calls.tenant_id "
+    "AND logged.service_call_id = calls.service_call_id LIMIT 1) AS request_url "
+    "FROM service_calls AS calls INDEXED BY idx_service_calls_watch_at "
+    "WHERE calls.watch_at IS NOT NULL AND calls.attempts > 0 LIMIT :most",
+    results=("request_url",),
 )
 
 
@@ -351,6 +365,16 @@ class SqlCallQueries:
 
         found = await self._database.read(work)
         return sorted(found, key=lambda failure: failure.place, reverse=True)
+
+    async def attempted_urls(self, most: int) -> list[str] | None:
+        async def work(session: Session) -> list[str] | None:
+            ((unfinished,),) = await UNFINISHED.fetch(session, most=SEARCHED_MAX + 1)
+            if unfinished > SEARCHED_MAX:
+                return None
+            rows = await ATTEMPTED_URLS.fetch(session, most=most + 1)
+            return None if len(rows) > most else [url for (url,) in rows if url is not None]
+
+        return await self._database.read(work)
 
     async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         rows = await self._database.read(lambda session: EXECUTIONS.fetch(session, tenant=key[0], call=key[1]))

@@ -119,6 +119,15 @@ class OpenCallFailures(OpenFailures):
         return slot.calls_failing
 
 
+def with_uncounted_ends(failing: Mapping[str, Failures], left: Callable[[str], int | None]) -> dict[str, Failures]:
+    """The places of the statistics of service calls with at least the ends that are left there: a node that did not see a
+    call's last attempt does not know at which place it ended."""
+    return {
+        place: Failures(each.failures, max(each.exhausted, left(place) or 0), each.last_error, each.last_at)
+        for place, each in failing.items()
+    }
+
+
 def needing_attention(
     failing: Mapping[str, Failures],
     left: Callable[[str], int | None],

@@ -12,7 +12,7 @@ from tocsin.model.access import Role
 from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.reading import Hour, StatisticsReader
-from tocsin.statistics.slots import CallCounts, Failures, split_place, total
+from tocsin.statistics.slots import CallCounts, Failures, Slot, split_place, total
 from tocsin.tasks import Refreshed
 from tocsin.web.http.errors import DOCS_URL
 from tocsin.web.pages.context import RequestContext
@@ -22,7 +22,13 @@ from tocsin.web.pages.overview import band, content
 from tocsin.web.pages.overview.alarms import Alarm, Alarms
 from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Nodes, Present
-from tocsin.web.pages.overview.open_failures import OpenCallFailures, OpenFailures, OpenTimerFailures, needing_attention
+from tocsin.web.pages.overview.open_failures import (
+    OpenCallFailures,
+    OpenFailures,
+    OpenTimerFailures,
+    needing_attention,
+    with_uncounted_ends,
+)
 from tocsin.web.pages.overview.paused import Paused, PausedFlow, PausedSchedule, PausedSchedules
 from tocsin.web.pages.overview.retries import CallRetries, Retries, TimerRetries
 from tocsin.web.pages.overview.upcoming import Upcoming
@@ -144,7 +150,9 @@ class Overview(Part):
 
     def _calls_failing(self, hour: Hour, failing: Mapping[str, Failures]) -> dict[str, Failures]:
         """Likewise service calls."""
-        return self._needing(hour, failing, self._attention.call_failures, self._attention.call_retries)
+        open_failures = self._attention.call_failures
+        counted = with_uncounted_ends(failing, open_failures.left([*hour.slots, hour.open]))
+        return self._needing(hour, counted, open_failures, self._attention.call_retries)
 
     def _needing(
         self, hour: Hour, failing: Mapping[str, Failures], open_failures: OpenFailures, retries: Retries
@@ -169,7 +177,9 @@ class Overview(Part):
         if hour.complete.failing or hour.open.failing:
             each.append(retries)
         if hour.complete.calls_failing or hour.open.calls_failing:
-            each += [call_failures, call_retries]
+            each.append(call_retries)
+        if _some_call_failed(hour.complete) or _some_call_failed(hour.open):
+            each.append(call_failures)
         await asyncio.gather(self._nodes.refresh(), *(part.refresh_for_page() for part in each))
 
     def _verdict(self, scope: _Scope, hour: Hour, present: Present) -> content.Verdict:
@@ -210,6 +220,9 @@ class Overview(Part):
         sums = total([hour.complete, hour.open], self._places_max)
         outages = self._outages(hour)
         left, listed = self._failures.left(slots), self._failures.number(scope.wanted)
+        if scope.whole and _some_call_failed(sums):
+            calls_listed = self._attention.call_failures.number(lambda _: True)
+            listed = None if listed is None or calls_listed is None else listed + calls_listed
         link = band.query_of(scope.namespace)
         drawn = band.band(slots, scope.wanted, outages, hour.at_us, link)
         return {
@@ -316,3 +329,8 @@ class Overview(Part):
             ),
         )
         return ".".join(map(str, parts))
+
+
+def _some_call_failed(slot: Slot) -> bool:
+    """Whether an attempt of a service call failed, or a call, of which the attempts may be unknown."""
+    return bool(slot.calls_failing or slot.calls.failed)

@@ -10,8 +10,6 @@ from tocsin.model.errors import TocsinError, Unavailable
 from tocsin.model.failure import destination_of
 from tocsin.model.timer import Status
 from tocsin.ports.clock import Clock
-from tocsin.service_calls.api.validation import PageRequest
-from tocsin.service_calls.messages import CallStatus
 from tocsin.statistics.slots import Failures, split_place
 from tocsin.tasks import Refreshed
 from tocsin.timers.listing import IdListRequest
@@ -20,10 +18,9 @@ from tocsin.web.pages.calls.agent import AgentSource, AgentUnavailable
 from tocsin.web.pages.overview.looks import LOOK_READS_MAX
 from tocsin.web.pages.overview.places import Places, has_own_name
 
-#: Pending timers, and schedules, that are read; each costs reading a row. With more, no place is known to have recovered.
+#: Pending timers, schedules, and attempted service calls that are read; each costs reading a row. With more, no place is
+#: known to have recovered.
 _READ_MAX = 1_000
-#: Service calls of one read, each with its request.
-_CALLS_READ = 100
 #: The minimum time between two reads of the store, however many pages are open.
 _READ_INTERVAL_S = 10.0
 #: The same after there were more than are read: there will hardly be fewer soon.
@@ -113,13 +110,6 @@ class CallRetries(Retries):
         calls = self._agent()
         if isinstance(calls, AgentUnavailable):
             raise Unavailable(calls.title)
-        places, found = Places(self._service), set[str]()
-        # One that is attempted again may have failed by the time it is known.
-        wanted = PageRequest(statuses=(CallStatus.RETRYING, CallStatus.RUNNING), limit=str(_CALLS_READ))
-        for _ in range(LOOK_READS_MAX):
-            page = await calls.list(None, wanted)
-            found |= {places.of_calls(destination_of(each.request_spec.url)) for each in page.calls if each.attempts}
-            if page.cursor is None:
-                return frozenset(found)
-            wanted = wanted._replace(cursor=page.cursor)
-        return None
+        places = Places(self._service)
+        urls = await calls.attempted_urls(_READ_MAX)
+        return None if urls is None else frozenset(places.of_calls(destination_of(url)) for url in urls)

@@ -12,8 +12,7 @@ from tocsin.model.timer import Changes, Status
 from tocsin.timers.service import TimerView
 from tocsin.web.pages.bulk import Action, Target, ask_or_change, selected
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.lists import key_of
-from tocsin.web.pages.presentation import timer_path
+from tocsin.web.pages.presentation import row_key, timer_path
 from tocsin.web.pages.site import Part, Site, route
 from tocsin.web.pages.timers.listing import TimerList
 
@@ -23,8 +22,8 @@ _CANCEL = Action(
     "Cancel",
     "canceled",
     ("It will not fire.", "They will not fire."),
-    ("has already finished", "have already finished"),
-    "None of the selected timers is pending, so there is nothing to cancel.",
+    ("was not pending when listed, or is no longer", "were not pending when listed, or are no longer"),
+    "None of the selected timers was pending when listed and still is, so there is nothing to cancel.",
     "None of them will fire. An in-flight attempt may still arrive.",
     takes=True,
 )
@@ -34,8 +33,8 @@ _REPLAY = Action(
     "Replay",
     "replayed",
     ("It fires again at once, under the same webhook-id.", "They fire again at once, under the same webhook-ids."),
-    ("is pending or no longer exists", "are pending or no longer exist"),
-    "None of the selected timers has finished, so there is nothing to replay.",
+    ("was pending when listed, or has changed since", "were pending when listed, or have changed since"),
+    "Each of the selected timers was pending when listed, or has changed since, so there is nothing to replay.",
     "They are pending until they finish.",
 )
 
@@ -59,35 +58,39 @@ class BulkActions(Part):
 
     async def _change(self, context: RequestContext, action: Action) -> Response:
         keys = selected(context, action, self._limits.selected_max)
-        for namespace in {key.partition("/")[0] for key in keys}:
+        subjects = {key: self._lists.subject(key) for key in keys}
+        for namespace in {subject.partition("/")[0] for subject in subjects.values()}:
             context.permit(Role.WRITE, namespace)
-        views = await self._lists.get_many(context, EVERY, keys)
+        views = await self._lists.get_many(context, EVERY, list(dict.fromkeys(subjects.values())))
         pending, change = (True, self._cancel) if action is _CANCEL else (False, self._replay)
+        # A row of a run that has ended selects that run, not what became of its timer since.
         targets = [
             _target(view)
-            for key in keys
-            if (view := views.get(key)) and (view.timer.status is Status.PENDING) == pending
+            for key, subject in subjects.items()
+            if (view := views.get(subject))
+            and row_key(view) == key
+            and (view.timer.status is Status.PENDING) == pending
         ]
         return await ask_or_change(
             self._pages, context, action, targets, len(keys) - len(targets), partial(change, context), _reason
         )
 
     async def _replay(self, context: RequestContext, key: str) -> None:
-        namespace, _, timer_id = key.partition("/")
+        namespace, _, timer_id = self._lists.subject(key).partition("/")
         (outcome,) = await self._service.replay(namespace, [timer_id], Changes())
         if isinstance(outcome, TocsinError):
             raise outcome
         context.changed("timers/replay", namespace, timer_id)
 
     async def _cancel(self, context: RequestContext, key: str) -> None:
-        namespace, _, timer_id = key.partition("/")
+        namespace, _, timer_id = self._lists.subject(key).partition("/")
         await self._service.delete(namespace, timer_id)
         context.changed("timers/delete", namespace, timer_id)
 
 
 def _target(view: TimerView) -> Target:
     timer = view.timer
-    return Target(key_of(timer), timer.id, timer_path(timer.namespace, timer.id), timer.url)
+    return Target(row_key(view), timer.id, timer_path(timer.namespace, timer.id), timer.url)
 
 
 def _reason(error: TocsinError) -> str:
