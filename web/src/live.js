@@ -221,8 +221,14 @@ async function refresh() {
   busy = true;
   let read;
   try {
-    for (read of [refreshPart, refreshRows, reloadLeft, findFresh]) if (await read()) succeeded(read);
+    for (read of [refreshPart, refreshRows, reloadLeft, findFresh]) {
+      const asked = await read();
+      if (stopped) break;
+      if (asked) succeeded(read);
+    }
   } catch (error) {
+    // What the page stated when it stopped stays.
+    if (stopped) return;
     // An error response comes from a server that can be reached.
     if (error instanceof Response) await refused(read, error);
     else unanswered();

@@ -210,6 +210,20 @@ test("a page whose sign-in has ended stays, and asks for nothing more", async ()
   assert.deepEqual([page.asked.length, page.counted, page.reloads, page.state], [asked, 0, 0, "Signed out | You are signed out."]);
 });
 
+for (const [fails, answer] of Object.entries({ "gets no answer": HANGS, "is refused otherwise": refusal(403, "", 4000), "is answered": { ...ok(), afterMs: 4000 } })) {
+  test(`a page that has stopped does not change any more when a request that was on its way ${fails}`, async () => {
+    const row = new Element({ dataset: { key: "default/t", v: "1" } });
+    const page = await streaming({ list: true, row });
+    page.answer = (url) => (url === "/ui/rows" ? answer : ok());
+    page.send({ changed: 2 });
+    await page.pass(1);
+    const asked = page.asked.length;
+    page.send({}, "bye");
+    await page.pass(60);
+    assert.deepEqual([page.asked.length, page.state], [asked, "Signed out | You are signed out."]);
+  });
+}
+
 const FINAL = [
   [401, "Signed out | You are signed out.", "/login?to=%2Fpage%3Fq%3Da"],
   [403, "Not updated | The server no longer lets this page read what it shows.", "/page?q=a"],
