@@ -319,7 +319,8 @@ async function refreshRows() {
   const list = results();
   if (!list) return false;
   const now = list.dataset.news ?? "";
-  const places = partsInView().filter((each) => each.dataset.news !== now || each.querySelector(`[data-due]:not([data-left], [data-left] *) ${UNSETTLED}`));
+  const unsettled = `[data-due]:not([data-left], [data-left] *) ${UNSETTLED}, .since ${UNSETTLED}`;
+  const places = partsInView().filter((each) => each.dataset.news !== now || each.querySelector(unsettled));
   const wanted = places.flatMap((each) => [...each.rows]).filter((row) => "v" in row.dataset).slice(0, Number(list.dataset.rowsMax));
   if (!wanted.length) return false;
   const body = new URLSearchParams(list.dataset.scope);

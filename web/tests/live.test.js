@@ -350,7 +350,7 @@ async function listing(key) {
     await page.pass(2.5);
   };
   const sent = () => JSON.parse(page.askedFor("/ui/rows").at(-1).body.get("rows"));
-  return { page, row, cell, become, sent };
+  return { page, row, part: page.rowsPart, cell, become, sent };
 }
 
 test("a run that has ended keeps its row, with what became of its timer beside it", async () => {
@@ -370,4 +370,17 @@ test("a timer's row is that of its run once this has ended", async () => {
   page.send({ changed: "later" });
   await page.pass(2.5);
   assert.deepEqual(sent(), [["default@2/t", "2"]]);
+});
+
+test("what became of a timer since its run is asked for until it is settled", async () => {
+  const { page, part, become, sent } = await listing("default@1/t");
+  await become({ since: "2" });
+  part.querySelector = (wanted) => wanted.split(", ").some((each) => each.startsWith(".since .state:is(")) || null;
+  const before = page.askedFor("/ui/rows").length;
+  await page.pass(3);
+  assert.equal(page.askedFor("/ui/rows").length, before + 3);
+  assert.deepEqual(sent(), [["default@1/t", "2"]]);
+  part.querySelector = () => null;
+  await page.pass(3);
+  assert.equal(page.askedFor("/ui/rows").length, before + 3);
 });

@@ -33,6 +33,7 @@ export class Element {
   matches() { return false; }
   contains() { return false; }
   toggleAttribute() {}
+  remove() { this.removed = true; }
   addEventListener() {}
   removeEventListener() {}
 }
@@ -73,7 +74,8 @@ export class Page {
     const part = polled ? new Element({ id: "part", dataset: { poll: "" } }) : new Element({ id: "part" });
     const results = list ? new Element({ dataset: { live: "/ui/live", link: "/timers", rows: "/ui/rows", rowsMax: "9", scope: "" } }) : null;
     const rows = new Map(row ? [[row.dataset.key, row]] : []);
-    Object.assign(this, { linkState, outage, sentence, rows });
+    const rowsPart = new Element({ rows: row ? [row] : [] });
+    Object.assign(this, { linkState, outage, sentence, rows, rowsPart });
     const notice = (kind) => ({ cloneNode: () => {
       const parts = { b: new Element(), span: new Element(), a: new Element() };
       return { [kind]: true, parts, get text() { return parts.b.textContent; }, matches: () => false, querySelector: (name) => parts[name], remove: () => outage.replaceChildren() };
@@ -133,7 +135,7 @@ export class Page {
       DOMParser: class { parseFromString() { return { getElementById: () => null, querySelectorAll: (wanted) => (wanted === "tbody" ? page.changes.splice(0) : []) }; } },
       fetch: (url, options) => this.#fetch(url, options),
       list: {
-        gone: new Set(), rows, results: () => results, partsInView: () => (row ? [new Element({ rows: [row] })] : []), showCount() {}, markNext() {},
+        gone: new Set(), rows, results: () => results, partsInView: () => (row ? [rowsPart] : []), showCount() {}, markNext() {},
         markLeft: (each, whether) => this.left[whether ? "add" : "delete"](each),
         start: () => ({ cursor: "", known: [], whole: "yes" }),
       },
