@@ -350,6 +350,14 @@ async function refreshRows() {
 function showChanged(row, change) {
   const [next] = change.rows;
   const { key } = row.dataset;
+  const other = rows.get(next?.dataset.key);
+  if (other && other !== row) {
+    // Scrolling has brought the run that this row would become.
+    rows.delete(key);
+    markLeft(row, false);
+    row.remove();
+    return;
+  }
   // What no longer exists has no row.
   if (next) morph(row, next);
   else showGone(row);

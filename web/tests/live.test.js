@@ -372,6 +372,15 @@ test("a timer's row is that of its run once this has ended", async () => {
   assert.deepEqual(sent(), [["default@2/t", "2"]]);
 });
 
+test("a timer's row goes once it would be that of a run which the list has already", async () => {
+  const { page, row, become } = await listing("default/t");
+  const run = new Element({ dataset: { key: "default@2/t", v: "2" } });
+  page.rows.set("default@2/t", run);
+  await become({}, new Element({ dataset: { key: "default@2/t", v: "2" } }));
+  assert.deepEqual([...page.rows], [["default@2/t", run]]);
+  assert.equal(row.removed, true);
+});
+
 test("what became of a timer since its run is asked for until it is settled", async () => {
   const { page, part, become, sent } = await listing("default@1/t");
   await become({ since: "2" });
