@@ -41,6 +41,7 @@ let readMs = nowMs();
 let silent = false;
 // Whether the page asks for nothing more, until it is opened again.
 let stopped = false;
+let signedOut = false;
 // The read of this page that the server refused.
 let failing = null;
 // Counts the events that have news for this page; `shown` is the last one that it shows.
@@ -98,6 +99,13 @@ function reached() {
 
 // What the page shows is the present, or from an instant that it states.
 function found() {
+  if (signedOut) {
+    // Somebody has signed in again, and the page's CSRF token is that of the former sign-in.
+    close();
+    stopped = true;
+    location.reload();
+    return;
+  }
   reached();
   showStopped(0);
   clearTimeout(doubtTimer);
@@ -118,12 +126,14 @@ function stop(status) {
   clearTimeout(doubtTimer);
   doubtTimer = 0;
   stopped = true;
+  signedOut = status === 401;
   show("lost", status === 401 ? "Signed out" : "Not updated");
   showStopped(status, readMs);
 }
 
 function open() {
-  stopped = false;
+  // A page that was signed out asks for nothing else before its stream is accepted.
+  stopped = signedOut && !polled();
   const url = results()?.dataset.live ?? document.body.dataset.live;
   // A finished call does not change any more.
   const ended = part()?.matches("[data-finished]");
@@ -135,6 +145,7 @@ function open() {
   source = stream;
   // What is out is sent before the first event; without that, what was out before this stream is over.
   let stated = false;
+  source.onopen = () => { if (signedOut) found(); };
   source.onmessage = (event) => {
     if (!stated) showOutage("");
     stated = true;

@@ -247,7 +247,7 @@ for (const [status, words, href] of FINAL) {
     assert.equal(page.state, words);
     page.send({ changed: 2 });
     await page.pass(1);
-    assert.equal(page.state, "Live | ");
+    assert.deepEqual([page.state, page.reloads], status === 401 ? [words, 1] : ["Live | ", 0]);
   });
 
   test(`a read refused with ${status} is not repeated`, async () => {
@@ -263,9 +263,21 @@ for (const [status, words, href] of FINAL) {
     page.look(false);
     page.look(true);
     await page.pass(3);
-    assert.equal(page.state, "Live | ");
+    assert.deepEqual([page.state, page.reloads], status === 401 ? [words, 1] : ["Live | ", 0]);
   });
 }
+
+test("a page that is signed in again is reloaded, and sends nothing under its former sign-in", async () => {
+  const page = await streaming({ list: true, row: new Element({ dataset: { key: "default/t", v: "1" } }) });
+  page.send({}, "bye");
+  const asked = page.asked.length;
+  page.look(false);
+  page.look(true);
+  await page.pass(5);
+  page.send({ changed: 2 });
+  await page.pass(30);
+  assert.deepEqual([page.reloads, page.asked.length], [1, asked]);
+});
 
 // Whether a stream is opened again within some seconds, and not before.
 async function reopens(page, seconds) {

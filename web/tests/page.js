@@ -178,7 +178,11 @@ export class Page {
 
   // An event of the stream, which is open then.
   send(data, name = "message") {
-    this.stream.readyState = 1;
+    if (this.stream.readyState !== 1) {
+      this.stream.readyState = 1;
+      this.stream.onopen?.();
+    }
+    if (this.stream.readyState !== 1) return;
     const act = name === "message" ? this.stream.onmessage : this.stream.listeners[name];
     act({ data: JSON.stringify(data) });
   }
