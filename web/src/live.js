@@ -120,15 +120,15 @@ function answered() {
   else reached();
 }
 
-// The status of the refusal after which nothing more is asked.
-function stop(status) {
+// The status of the refusal after which nothing more is asked, and the server's words.
+function stop(status, words = "") {
   close();
   clearTimeout(doubtTimer);
   doubtTimer = 0;
   stopped = true;
   signedOut = status === 401;
   show("lost", status === 401 ? "Signed out" : "Not updated");
-  showStopped(status, readMs);
+  showStopped(status, readMs, words);
 }
 
 function open() {
@@ -171,23 +171,27 @@ function open() {
       reached();
       showLost();
     } else unanswered();
-    const status = refused ? await refusal(url) : 0;
+    const answer = refused ? await refusal(url) : null;
+    const words = await wordsOf(answer);
     if (source !== stream) return;
-    if (FINAL.includes(status)) stop(status);
+    if (FINAL.includes(answer?.status)) stop(answer.status, words);
     else openLater();
   };
 }
 
-// The status with which the server refuses a stream, which an EventSource does not report; 0: it does not refuse it now.
+// How the server refuses a stream, which an EventSource does not report; null: it does not refuse it now.
 async function refusal(url) {
   try {
     const answer = await ask(url, { background: true });
     answer.body?.cancel();
-    return 0;
+    return null;
   } catch (error) {
-    return error.status ?? 0;
+    return error instanceof Response ? error : null;
   }
 }
+
+// Why the server denies access, unless a proxy does.
+const wordsOf = async (answer) => (answer?.status === 403 && answer.headers.get("content-type") === "application/json" ? (await answer.json()).message : "");
 
 function openLater() {
   close();
@@ -259,7 +263,11 @@ function succeeded(read) {
 
 // The page stays as it is, with the words of an outage; a stream has brought most already.
 async function refused(read, answer) {
-  if (FINAL.includes(answer.status)) { stop(answer.status); return; }
+  if (FINAL.includes(answer.status)) {
+    const why = await wordsOf(answer);
+    if (!stopped) stop(answer.status, why);
+    return;
+  }
   const words = answer.status === 503 ? await answer.text() : "";
   if (failing || !document.querySelector("#outage > :not([data-unreached])")) {
     failing = read;

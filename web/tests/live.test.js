@@ -267,6 +267,21 @@ for (const [status, words, href] of FINAL) {
   });
 }
 
+test("a page without access states why the server denies it, but not the page of a proxy", async () => {
+  const why = "This page belongs to an earlier sign-in.";
+  for (const [type, words] of [["application/json", why], ["text/html", "The server no longer lets this page read what it shows."]]) {
+    const denied = refusal(403, JSON.stringify({ message: why }), 50, type);
+    const [list, page] = [await streaming({ list: true }), await polled()];
+    list.answer = ofStream(denied);
+    list.refuse();
+    page.answer = () => denied;
+    for (const each of [list, page]) {
+      await each.pass(3);
+      assert.equal(each.state, `Not updated | ${words}`);
+    }
+  }
+});
+
 test("a page that is signed in again is reloaded, and sends nothing under its former sign-in", async () => {
   const page = await streaming({ list: true, row: new Element({ dataset: { key: "default/t", v: "1" } }) });
   page.send({}, "bye");

@@ -22,7 +22,7 @@ const script = `${outputFiles[0].text}; live.startLive();`;
 export const BEGIN = Date.UTC(2026, 0, 1, 12);
 // The answers of a server.
 export const ok = (text = "") => ({ status: 200, text });
-export const refusal = (status, text = "", afterMs = 50) => ({ status, text, afterMs });
+export const refusal = (status, text = "", afterMs = 50, type = "text/html") => ({ status, text, afterMs, type });
 export const NONE = null;
 export const HANGS = { afterMs: Infinity };
 
@@ -114,7 +114,7 @@ export class Page {
       constructor(...given) { super(...(given.length ? given : [page.nowMs])); }
       static now() { return page.nowMs; }
     }];
-    class Response { constructor({ status, text = "" }) { Object.assign(this, { status, ok: status < 400, text: async () => text }); } }
+    class Response { constructor({ status, text = "", type = "" }) { Object.assign(this, { status, ok: status < 400, headers: new Map([["content-type", type]]), text: async () => text, json: async () => JSON.parse(text) }); } }
     this.Response = Response;
     outage.innerHTML = outageText;
     class EventSource {
