@@ -105,6 +105,15 @@ async def test_pending_timer_becomes_its_run_when_that_ends(browser: Browser) ->
         assert f'<tbody data-of="default/t"{left}><tr role="row" data-key="{run[0]}"' in " ".join(answer.split())
 
 
+async def test_run_that_an_open_page_still_has_as_pending_is_not_new(browser: Browser) -> None:
+    path = "/timers?view=all"
+    assert await browser.fresh(path, "default/t") == ""
+    assert await browser.fresh(path, "default/t", whole="yes") == ""
+    # Pending again, it has two rows.
+    await replay(browser)
+    assert await browser.fresh(path, "default/t", whole="yes") == "1 new"
+
+
 async def test_run_that_is_not_kept_any_more_is_gone(browser: Browser) -> None:
     (run,) = await listed(browser, "view=failed")
     key = run[0].replace("/t", "/other")
