@@ -190,8 +190,11 @@ async function refusal(url) {
   }
 }
 
-// Why the server denies access, unless a proxy does.
-const wordsOf = async (answer) => (answer?.status === 403 && answer.headers.get("content-type") === "application/json" ? (await answer.json()).message : "");
+// Why the server denies access; empty if it gave no reason, or a proxy denies it.
+async function wordsOf(answer) {
+  if (answer?.status !== 403 || answer.headers.get("content-type") !== "application/json") return "";
+  return (await answer.json()).message;
+}
 
 function openLater() {
   close();
