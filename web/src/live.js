@@ -193,7 +193,8 @@ async function refusal(url) {
 // Why the server denies access; empty if it gave no reason, or a proxy denies it.
 async function wordsOf(answer) {
   if (answer?.status !== 403 || answer.headers.get("content-type") !== "application/json") return "";
-  return (await answer.json()).message;
+  const { message } = await answer.json().catch(() => ({}));
+  return message;
 }
 
 function openLater() {

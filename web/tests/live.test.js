@@ -269,8 +269,10 @@ for (const [status, words, href] of FINAL) {
 
 test("a page without access states why the server denies it, but not the page of a proxy", async () => {
   const why = "This page belongs to an earlier sign-in.";
-  for (const [type, words] of [["application/json", why], ["text/html", "The server no longer lets this page read what it shows."]]) {
-    const denied = refusal(403, JSON.stringify({ message: why }), 50, type);
+  const unexplained = "The server no longer lets this page read what it shows.";
+  const answers = [["application/json", JSON.stringify({ message: why }), why], ["application/json", "{", unexplained], ["text/html", why, unexplained]];
+  for (const [type, body, words] of answers) {
+    const denied = refusal(403, body, 50, type);
     const [list, page] = [await streaming({ list: true }), await polled()];
     list.answer = ofStream(denied);
     list.refuse();
