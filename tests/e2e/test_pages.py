@@ -513,6 +513,10 @@ async def test_sign_in_with_an_api_key(browser: Browser, guarded: tuple[ServerPr
         await expect(page.get_by_role("button", name="Fire a test timer")).to_have_count(0)
         await shown.go("/timers")
         await expect(page.get_by_role("link", name="New timer").first).to_be_visible()
+        # Somebody comes back to the other page, which is that of the new sign-in then.
+        await other.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        await expect(other.get_by_role("link", name="New timer").first).to_be_visible()
+        await expect(other.locator("#link-state")).to_have_attribute("data-state", "live")
         await expect(page.get_by_role("button", name="Sign out")).to_have_attribute("title", re.compile("role admin"))
         cookies = await shown.context.cookies()
         # Besides that of the sign-in, one with the time zone, which a script sets.

@@ -41,6 +41,7 @@ let readMs = nowMs();
 let silent = false;
 // Whether the page asks for nothing more, until it is opened again.
 let stopped = false;
+let signedOut = false;
 // The read of this page that the server refused.
 let failing = null;
 // Counts the events that have news for this page; `shown` is the last one that it shows.
@@ -98,6 +99,13 @@ function reached() {
 
 // What the page shows is the present, or from an instant that it states.
 function found() {
+  if (signedOut) {
+    // Somebody has signed in again, and the page's CSRF token is that of the former sign-in.
+    close();
+    stopped = true;
+    location.reload();
+    return;
+  }
   reached();
   showStopped(0);
   clearTimeout(doubtTimer);
@@ -112,18 +120,20 @@ function answered() {
   else reached();
 }
 
-// The status of the refusal after which nothing more is asked.
-function stop(status) {
+// The status of the refusal after which nothing more is asked, and the server's words.
+function stop(status, words = "") {
   close();
   clearTimeout(doubtTimer);
   doubtTimer = 0;
   stopped = true;
+  signedOut = status === 401;
   show("lost", status === 401 ? "Signed out" : "Not updated");
-  showStopped(status, readMs);
+  showStopped(status, readMs, words);
 }
 
 function open() {
-  stopped = false;
+  // A page that was signed out asks for nothing else before its stream is accepted.
+  stopped = signedOut && !polled();
   const url = results()?.dataset.live ?? document.body.dataset.live;
   // A finished call does not change any more.
   const ended = part()?.matches("[data-finished]");
@@ -135,6 +145,7 @@ function open() {
   source = stream;
   // What is out is sent before the first event; without that, what was out before this stream is over.
   let stated = false;
+  source.onopen = () => { if (signedOut) found(); };
   source.onmessage = (event) => {
     if (!stated) showOutage("");
     stated = true;
@@ -160,22 +171,30 @@ function open() {
       reached();
       showLost();
     } else unanswered();
-    const status = refused ? await refusal(url) : 0;
+    const answer = refused ? await refusal(url) : null;
+    const words = await wordsOf(answer);
     if (source !== stream) return;
-    if (FINAL.includes(status)) stop(status);
+    if (FINAL.includes(answer?.status)) stop(answer.status, words);
     else openLater();
   };
 }
 
-// The status with which the server refuses a stream, which an EventSource does not report; 0: it does not refuse it now.
+// How the server refuses a stream, which an EventSource does not report; null: it does not refuse it now.
 async function refusal(url) {
   try {
     const answer = await ask(url, { background: true });
     answer.body?.cancel();
-    return 0;
+    return null;
   } catch (error) {
-    return error.status ?? 0;
+    return error instanceof Response ? error : null;
   }
+}
+
+// Why the server denies access; empty if it gave no reason, or a proxy denies it.
+async function wordsOf(answer) {
+  if (answer?.status !== 403 || answer.headers.get("content-type") !== "application/json") return "";
+  const { message } = await answer.json().catch(() => ({}));
+  return message;
 }
 
 function openLater() {
@@ -221,8 +240,14 @@ async function refresh() {
   busy = true;
   let read;
   try {
-    for (read of [refreshPart, refreshRows, reloadLeft, findFresh]) if (await read()) succeeded(read);
+    for (read of [refreshPart, refreshRows, reloadLeft, findFresh]) {
+      const asked = await read();
+      if (stopped) break;
+      if (asked) succeeded(read);
+    }
   } catch (error) {
+    // What the page stated when it stopped stays.
+    if (stopped) return;
     // An error response comes from a server that can be reached.
     if (error instanceof Response) await refused(read, error);
     else unanswered();
@@ -242,7 +267,11 @@ function succeeded(read) {
 
 // The page stays as it is, with the words of an outage; a stream has brought most already.
 async function refused(read, answer) {
-  if (FINAL.includes(answer.status)) { stop(answer.status); return; }
+  if (FINAL.includes(answer.status)) {
+    const why = await wordsOf(answer);
+    if (!stopped) stop(answer.status, why);
+    return;
+  }
   const words = answer.status === 503 ? await answer.text() : "";
   if (failing || !document.querySelector("#outage > :not([data-unreached])")) {
     failing = read;
@@ -313,7 +342,8 @@ async function refreshRows() {
   const list = results();
   if (!list) return false;
   const now = list.dataset.news ?? "";
-  const places = partsInView().filter((each) => each.dataset.news !== now || each.querySelector(`[data-due]:not([data-left], [data-left] *) ${UNSETTLED}`));
+  const unsettled = `[data-due]:not([data-left], [data-left] *) ${UNSETTLED}, .since ${UNSETTLED}`;
+  const places = partsInView().filter((each) => each.dataset.news !== now || each.querySelector(unsettled));
   const wanted = places.flatMap((each) => [...each.rows]).filter((row) => "v" in row.dataset).slice(0, Number(list.dataset.rowsMax));
   if (!wanted.length) return false;
   const body = new URLSearchParams(list.dataset.scope);
@@ -343,6 +373,14 @@ async function refreshRows() {
 function showChanged(row, change) {
   const [next] = change.rows;
   const { key } = row.dataset;
+  const other = rows.get(next?.dataset.key);
+  if (other && other !== row) {
+    // Scrolling has brought the run that this row would become.
+    rows.delete(key);
+    markLeft(row, false);
+    row.remove();
+    return;
+  }
   // What no longer exists has no row.
   if (next) morph(row, next);
   else showGone(row);

@@ -49,16 +49,16 @@ const STOPPED = {
   404: ["What this page shows no longer exists.", "Reload"],
 };
 
-// Shows after which refusal (an HTTP status) the page asks for nothing more, and from which instant (ms) is what it shows; 0: it
-// goes on.
-export function showStopped(status, asOfMs) {
+// Shows after which refusal (an HTTP status, and the server's words if it gave any) the page asks for nothing more, and from which
+// instant (ms) is what it shows; 0: it goes on.
+export function showStopped(status, asOfMs, words) {
   const place = document.getElementById("outage");
   if (!status) place?.querySelector("[data-stopped]")?.remove();
   if (!status || !place) return;
   const notice = document.getElementById("stopped").content.cloneNode(true);
   const here = location.pathname + location.search;
   const [title, action] = STOPPED[status];
-  notice.querySelector("b").textContent = title;
+  notice.querySelector("b").textContent = words || title;
   notice.querySelector("span").textContent = clock(asOfMs / 1000, true);
   Object.assign(notice.querySelector("a"), { textContent: action, href: status === 401 ? `/login?to=${encodeURIComponent(here)}` : here });
   place.replaceChildren(notice);

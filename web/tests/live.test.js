@@ -210,6 +210,20 @@ test("a page whose sign-in has ended stays, and asks for nothing more", async ()
   assert.deepEqual([page.asked.length, page.counted, page.reloads, page.state], [asked, 0, 0, "Signed out | You are signed out."]);
 });
 
+for (const [fails, answer] of Object.entries({ "gets no answer": HANGS, "is refused otherwise": refusal(403, "", 4000), "is answered": { ...ok(), afterMs: 4000 } })) {
+  test(`a page that has stopped does not change any more when a request that was on its way ${fails}`, async () => {
+    const row = new Element({ dataset: { key: "default/t", v: "1" } });
+    const page = await streaming({ list: true, row });
+    page.answer = (url) => (url === "/ui/rows" ? answer : ok());
+    page.send({ changed: 2 });
+    await page.pass(1);
+    const asked = page.asked.length;
+    page.send({}, "bye");
+    await page.pass(60);
+    assert.deepEqual([page.asked.length, page.state], [asked, "Signed out | You are signed out."]);
+  });
+}
+
 const FINAL = [
   [401, "Signed out | You are signed out.", "/login?to=%2Fpage%3Fq%3Da"],
   [403, "Not updated | The server no longer lets this page read what it shows.", "/page?q=a"],
@@ -233,7 +247,7 @@ for (const [status, words, href] of FINAL) {
     assert.equal(page.state, words);
     page.send({ changed: 2 });
     await page.pass(1);
-    assert.equal(page.state, "Live | ");
+    assert.deepEqual([page.state, page.reloads], status === 401 ? [words, 1] : ["Live | ", 0]);
   });
 
   test(`a read refused with ${status} is not repeated`, async () => {
@@ -249,9 +263,38 @@ for (const [status, words, href] of FINAL) {
     page.look(false);
     page.look(true);
     await page.pass(3);
-    assert.equal(page.state, "Live | ");
+    assert.deepEqual([page.state, page.reloads], status === 401 ? [words, 1] : ["Live | ", 0]);
   });
 }
+
+test("a page without access states why the server denies it, but not the page of a proxy", async () => {
+  const why = "This page belongs to an earlier sign-in.";
+  const unexplained = "The server no longer lets this page read what it shows.";
+  const answers = [["application/json", JSON.stringify({ message: why }), why], ["application/json", "{", unexplained], ["text/html", why, unexplained]];
+  for (const [type, body, words] of answers) {
+    const denied = refusal(403, body, 50, type);
+    const [list, page] = [await streaming({ list: true }), await polled()];
+    list.answer = ofStream(denied);
+    list.refuse();
+    page.answer = () => denied;
+    for (const each of [list, page]) {
+      await each.pass(3);
+      assert.equal(each.state, `Not updated | ${words}`);
+    }
+  }
+});
+
+test("a page that is signed in again is reloaded, and sends nothing under its former sign-in", async () => {
+  const page = await streaming({ list: true, row: new Element({ dataset: { key: "default/t", v: "1" } }) });
+  page.send({}, "bye");
+  const asked = page.asked.length;
+  page.look(false);
+  page.look(true);
+  await page.pass(5);
+  page.send({ changed: 2 });
+  await page.pass(30);
+  assert.deepEqual([page.reloads, page.asked.length], [1, asked]);
+});
 
 // Whether a stream is opened again within some seconds, and not before.
 async function reopens(page, seconds) {
@@ -336,7 +379,7 @@ async function listing(key) {
     await page.pass(2.5);
   };
   const sent = () => JSON.parse(page.askedFor("/ui/rows").at(-1).body.get("rows"));
-  return { page, row, cell, become, sent };
+  return { page, row, part: page.rowsPart, cell, become, sent };
 }
 
 test("a run that has ended keeps its row, with what became of its timer beside it", async () => {
@@ -356,4 +399,26 @@ test("a timer's row is that of its run once this has ended", async () => {
   page.send({ changed: "later" });
   await page.pass(2.5);
   assert.deepEqual(sent(), [["default@2/t", "2"]]);
+});
+
+test("a timer's row goes once it would be that of a run which the list has already", async () => {
+  const { page, row, become } = await listing("default/t");
+  const run = new Element({ dataset: { key: "default@2/t", v: "2" } });
+  page.rows.set("default@2/t", run);
+  await become({}, new Element({ dataset: { key: "default@2/t", v: "2" } }));
+  assert.deepEqual([...page.rows], [["default@2/t", run]]);
+  assert.equal(row.removed, true);
+});
+
+test("what became of a timer since its run is asked for until it is settled", async () => {
+  const { page, part, become, sent } = await listing("default@1/t");
+  await become({ since: "2" });
+  part.querySelector = (wanted) => wanted.split(", ").some((each) => each.startsWith(".since .state:is(")) || null;
+  const before = page.askedFor("/ui/rows").length;
+  await page.pass(3);
+  assert.equal(page.askedFor("/ui/rows").length, before + 3);
+  assert.deepEqual(sent(), [["default@1/t", "2"]]);
+  part.querySelector = () => null;
+  await page.pass(3);
+  assert.equal(page.askedFor("/ui/rows").length, before + 3);
 });

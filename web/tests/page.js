@@ -22,7 +22,7 @@ const script = `${outputFiles[0].text}; live.startLive();`;
 export const BEGIN = Date.UTC(2026, 0, 1, 12);
 // The answers of a server.
 export const ok = (text = "") => ({ status: 200, text });
-export const refusal = (status, text = "", afterMs = 50) => ({ status, text, afterMs });
+export const refusal = (status, text = "", afterMs = 50, type = "text/html") => ({ status, text, afterMs, type });
 export const NONE = null;
 export const HANGS = { afterMs: Infinity };
 
@@ -33,6 +33,7 @@ export class Element {
   matches() { return false; }
   contains() { return false; }
   toggleAttribute() {}
+  remove() { this.removed = true; }
   addEventListener() {}
   removeEventListener() {}
 }
@@ -73,7 +74,8 @@ export class Page {
     const part = polled ? new Element({ id: "part", dataset: { poll: "" } }) : new Element({ id: "part" });
     const results = list ? new Element({ dataset: { live: "/ui/live", link: "/timers", rows: "/ui/rows", rowsMax: "9", scope: "" } }) : null;
     const rows = new Map(row ? [[row.dataset.key, row]] : []);
-    Object.assign(this, { linkState, outage, sentence, rows });
+    const rowsPart = new Element({ rows: row ? [row] : [] });
+    Object.assign(this, { linkState, outage, sentence, rows, rowsPart });
     const notice = (kind) => ({ cloneNode: () => {
       const parts = { b: new Element(), span: new Element(), a: new Element() };
       return { [kind]: true, parts, get text() { return parts.b.textContent; }, matches: () => false, querySelector: (name) => parts[name], remove: () => outage.replaceChildren() };
@@ -112,7 +114,7 @@ export class Page {
       constructor(...given) { super(...(given.length ? given : [page.nowMs])); }
       static now() { return page.nowMs; }
     }];
-    class Response { constructor({ status, text = "" }) { Object.assign(this, { status, ok: status < 400, text: async () => text }); } }
+    class Response { constructor({ status, text = "", type = "" }) { Object.assign(this, { status, ok: status < 400, headers: new Map([["content-type", type]]), text: async () => text, json: async () => JSON.parse(text) }); } }
     this.Response = Response;
     outage.innerHTML = outageText;
     class EventSource {
@@ -133,7 +135,7 @@ export class Page {
       DOMParser: class { parseFromString() { return { getElementById: () => null, querySelectorAll: (wanted) => (wanted === "tbody" ? page.changes.splice(0) : []) }; } },
       fetch: (url, options) => this.#fetch(url, options),
       list: {
-        gone: new Set(), rows, results: () => results, partsInView: () => (row ? [new Element({ rows: [row] })] : []), showCount() {}, markNext() {},
+        gone: new Set(), rows, results: () => results, partsInView: () => (row ? [rowsPart] : []), showCount() {}, markNext() {},
         markLeft: (each, whether) => this.left[whether ? "add" : "delete"](each),
         start: () => ({ cursor: "", known: [], whole: "yes" }),
       },
@@ -176,7 +178,11 @@ export class Page {
 
   // An event of the stream, which is open then.
   send(data, name = "message") {
-    this.stream.readyState = 1;
+    if (this.stream.readyState !== 1) {
+      this.stream.readyState = 1;
+      this.stream.onopen?.();
+    }
+    if (this.stream.readyState !== 1) return;
     const act = name === "message" ? this.stream.onmessage : this.stream.listeners[name];
     act({ data: JSON.stringify(data) });
   }

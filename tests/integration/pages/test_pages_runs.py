@@ -106,6 +106,29 @@ async def test_pending_timer_becomes_its_run_when_that_ends(browser: Browser) ->
         assert f'<tbody data-of="default/t"{left}><tr role="row" data-key="{run[0]}"' in " ".join(answer.split())
 
 
+async def test_end_of_a_replayed_timer_that_is_not_kept_is_stated(browser: Browser) -> None:
+    await post(browser, "namespaces/update", name="default", history="failures")
+    ((key, version, _),) = await listed(browser, "view=failed")
+    await replay(browser)
+    words, now = await since(browser, key, version)
+    assert words == "→ pending"
+    await post(browser, "timers/delete", namespace="default", timerId="t")
+    words, now = await since(browser, key, now)
+    assert (words, now) == ("→ ended, not kept", version)
+    # The page keeps that, also when the namespace is paused.
+    await post(browser, "namespaces/update", name="default", paused=True)
+    assert "<tbody" not in await changed(browser, "failed", (key, now))
+
+
+async def test_run_that_an_open_page_still_has_as_pending_is_not_new(browser: Browser) -> None:
+    path = "/timers?view=all"
+    assert await browser.fresh(path, "default/t") == ""
+    assert await browser.fresh(path, "default/t", whole="yes") == ""
+    # Pending again, it has two rows.
+    await replay(browser)
+    assert await browser.fresh(path, "default/t", whole="yes") == "1 new"
+
+
 async def test_run_that_is_not_kept_any_more_is_gone(browser: Browser) -> None:
     (run,) = await listed(browser, "view=failed")
     key = run[0].replace("/t", "/other")

@@ -121,6 +121,11 @@ async def test_form_requires_the_csrf_token_of_its_session(node: Node) -> None:
     assert (await browser.post("/timers/cancel", {**fields, "csrf": "0" * 64})).status_code == 403
     assert (await browser.post("/timers/cancel", {**fields, "csrf": foreign})).status_code == 403
     assert (await browser.client.post("/timers/cancel", data=fields)).status_code == 403
+    # An open page of an earlier sign-in states that.
+    by_itself = {"hx-request": "true", "tocsin-background": "true"}
+    answer = await browser.post("/ui/rows", {"namespace": "default", "rows": "[]", "csrf": foreign}, **by_itself)
+    assert (answer.status_code, answer.headers["content-type"]) == (403, "application/json")
+    assert answer.json()["message"].startswith("This page belongs to an earlier sign-in")
     for headers in (
         {"origin": "http://evil.example"},
         {"origin": "null"},

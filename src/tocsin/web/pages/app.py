@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Match, Route
 
 from tocsin.model.errors import OutcomeUnknown, TocsinError, Unavailable
@@ -270,9 +270,13 @@ class Ui:
         outage = await self._site.outages.of(error, of_calls=_is_of_calls(context.path)) if again else None
         if outage is not None:
             message = outage.title
+        by_itself = _by_itself(context.request)
+        if by_itself and kind.status == 403:
+            # An open page states why it can't be read any more.
+            return JSONResponse({"message": message}, 403)
         if context.fragment:
             # An open page that has no other way to learn of an outage shows the words.
-            headers = None if _by_itself(context.request) else toast(message, "failed")
+            headers = None if by_itself else toast(message, "failed")
             return HTMLResponse(self._pages.outage(outage), kind.status, headers)
         template = "admin/login.html" if unauthenticated else "refused.html"
         response = self._pages.page(

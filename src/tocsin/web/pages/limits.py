@@ -36,8 +36,8 @@ class UiLimits:
     )
     streams_max: int = setting(
         500,
-        "Open pages that a node updates live; further ones show changes after a reload. Higher values take more "
-        "connections and processor time.",
+        "Open pages that a node updates live; further ones keep what they show, and try again by themselves within 30 s. "
+        "Higher values take more connections and processor time.",
     )
     list_search_timeout_s: float = setting(
         0.15,

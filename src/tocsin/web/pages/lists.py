@@ -289,13 +289,16 @@ class ListPart(Part, Generic[F, R]):
         filters = await self.filters(context)
         known = frozenset(_sent(context, "known", _keys_decoder, self._limits.list_rows_max))
         ids, more = await self.find_ids(context, filters)
+        # A run that has ended is no new row if the page still has it as what was pending.
+        ended = known.difference(ids)
+        had = [each in known or self.subject(each) in ended for each in ids]
         # Those after the last one that both have come by scrolling. If they share none, those of a list that begins with the
         # latest are new.
-        both = [place for place, each in enumerate(ids) if each in known]
+        both = [place for place, each in enumerate(had) if each]
         end = both[-1] if both else 0
         if context.form.get("whole") == "yes" or not (both or filters.order == "asc"):
             end = len(ids)
-        new = sum(each not in known for each in ids[:end])
+        new = had[:end].count(False)
         words = "or more new" if more and end == len(ids) else "new"
         return PlainTextResponse(f"{count(new)} {words}" if new else "")
 

@@ -319,8 +319,10 @@ def row_key(view: TimerView) -> str:
 
 
 def shown_version(view: TimerView, *, paused: bool) -> str:
-    """A version that also changes when its namespace is paused or resumed, and with what a due timer does or waits for."""
-    return f"{version(view)}{version_of_doing(view.explanation)}{'p' if paused else ''}"
+    """A version that also changes when the namespace of a pending timer is paused or resumed, and with what a due one does or
+    waits for. A run that has ended keeps its own."""
+    suspends = paused and view.timer.status is Status.PENDING
+    return f"{version(view)}{version_of_doing(view.explanation)}{'p' if suspends else ''}"
 
 
 def version_of_doing(explanation: Explanation | None) -> str:
