@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.e2e.browser import FIRED, Window, window
 from tests.e2e.conftest import serving
@@ -526,6 +526,30 @@ async def test_sign_in_with_an_api_key(browser: Browser, guarded: tuple[ServerPr
         assert not any(admin in str(each) for each in cookies)
         await keys_are_created_and_revoked(shown)
         assert shown.complaints == []
+
+
+async def test_form_outlives_a_new_sign_in(browser: Browser, guarded: tuple[ServerProcess, str, str]) -> None:
+    server, admin, _ = guarded
+    async with window(browser, server.url) as shown:
+        page = shown.page
+
+        async def sign_in(where: Page) -> None:
+            await where.get_by_label("API key").fill(admin)
+            await where.get_by_role("button", name="Sign in").click()
+
+        await shown.go("/login?to=/namespaces/new")
+        await sign_in(page)
+        await page.get_by_label("Name", exact=True).fill("kept")
+        other = await shown.context.new_page()
+        await other.goto(f"{server.url}/settings")
+        await other.get_by_role("button", name="Sign out").click()
+        await expect(other.get_by_role("heading", name="Sign in")).to_be_visible()
+        await page.get_by_role("button", name="Create namespace").click()
+        await expect(page.locator("[data-notice]")).to_contain_text("Sign in in another tab, then try again here.")
+        await sign_in(other)
+        await expect(other.get_by_role("button", name="Sign out")).to_be_visible()
+        await page.get_by_role("button", name="Create namespace").click()
+        await expect(page).to_have_url(re.compile("/namespaces/kept"))
 
 
 async def keys_are_created_and_revoked(shown: Window) -> None:

@@ -7,14 +7,37 @@ import { showTimes } from "./times.js";
 // The timeout of a request.
 const ANSWER_MS = 60000;
 
+const ask = (url, options) => fetch(url, { ...options, headers: { accept: "text/html" }, signal: AbortSignal.timeout(ANSWER_MS) });
+const leadsToSignIn = (answer) => answer.redirected && new URL(answer.url).pathname === "/login";
+
+// Somebody may have signed in again in another tab, and the tokens of this page belong to the sign-in before: its forms get the
+// present one. Returns the new token, if there is one, and the answer if that leads to a sign-in.
+async function renewToken() {
+  const answer = await ask(location.href);
+  if (leadsToSignIn(answer)) return { signIn: answer };
+  const now = document.querySelector("meta[name='csrf']");
+  const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("meta[name='csrf']");
+  if (!next || next.content === now.content) return {};
+  for (const each of document.querySelectorAll("input[name='csrf']")) each.value = next.content;
+  now.content = next.content;
+  return { token: next.content };
+}
+
 async function send(form, submitter) {
+  const url = form.getAttribute("action");
   const body = new URLSearchParams(new FormData(form, submitter));
   for (const notice of document.querySelectorAll("[data-notice]")) notice.remove();
   if (submitter) submitter.disabled = true;
   let answer;
   let text;
   try {
-    answer = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { accept: "text/html" }, signal: AbortSignal.timeout(ANSWER_MS) });
+    answer = await ask(url, { method: "POST", body });
+    if (answer.status === 403) {
+      // A refused request has changed nothing.
+      const { token, signIn = answer } = await renewToken();
+      if (token) body.set("csrf", token);
+      answer = token ? await ask(url, { method: "POST", body }) : signIn;
+    }
     text = answer.redirected ? "" : await answer.text();
   } catch {
     const kept = form.querySelector(".submit") ? " Your input is kept." : "";
@@ -23,7 +46,7 @@ async function send(form, submitter) {
   } finally {
     if (submitter) submitter.disabled = false;
   }
-  if (answer.redirected && new URL(answer.url).pathname === "/login") {
+  if (leadsToSignIn(answer)) {
     notify(form, submitter, "You are no longer signed in. Nothing was changed. Sign in in another tab, then try again here.", "/login");
   } else if (answer.redirected) {
     location.assign(answer.url);
