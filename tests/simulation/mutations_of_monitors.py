@@ -74,20 +74,20 @@ MUTATIONS = [
         "instants during a run are missed though its end may be lost",
         replace(
             _MONITORING + "_ended_by",
-            "runs.judge(rule.after(first) or latest, rule.after(latest), lossy)",
-            by="runs.judge(rule.after(first) or latest, rule.after(latest), ())",
+            "passed.judge(rule.after(first) or latest, latest + 1, lossy)",
+            by="passed.judge(rule.after(first) or latest, latest + 1, ())",
         ),
         caught_by=_TESTS + "test_instants_during_a_run_are_excused_as_its_end_may_be_lost",
     ),
     _monitored(
         "an early report is not lost in an outage",
-        replace(_MONITORING + "_Silent.judge", "each.until_us + self._early", by="each.until_us"),
+        replace(_MONITORING + "_Unreported.judge", "each.until_us + self._early", by="each.until_us"),
         caught_by=_TESTS + "test_a_report_may_have_come_early_in_an_outage",
     ),
     _monitored(
         "a job that was late is excused",
         replace(
-            _MONITORING + "_Silent.judge_open",
+            _MONITORING + "_Unreported.judge_open",
             "each.from_us < state.deadline and state.status is not MonitorStatus.LATE",
             by="each.from_us < state.deadline + 100 * self._definition.grace_us",
         ),

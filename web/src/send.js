@@ -33,8 +33,8 @@ async function send(form, submitter) {
   try {
     answer = await ask(url, { method: "POST", body });
     if (answer.status === 403) {
-      // A refused request has changed nothing.
-      const { token, signIn = answer } = await renewToken();
+      // A refused request has changed nothing, even if there is no answer to this one.
+      const { token, signIn = answer } = await renewToken().catch(() => ({}));
       if (token) body.set("csrf", token);
       answer = token ? await ask(url, { method: "POST", body }) : signIn;
     }

@@ -345,17 +345,17 @@ def _ended_by(
         own = _period(state, first, at_us)
         if definition.every_us is not None:
             return _Ended([], own, first)
-        runs = _Silent(definition, early, note="the run before had not ended")
-        runs.judge(rule.after(first) or latest, rule.after(latest), lossy)
-        return _Ended(runs.periods, own, latest)
-    silent = _Silent(definition, early)
-    silent.judge_open(state, latest, lossy)
+        passed = _Unreported(definition, early, note="the run before had not ended")
+        passed.judge(rule.after(first) or latest, latest + 1, lossy)
+        return _Ended(passed.periods, own, latest)
+    unreported = _Unreported(definition, early)
+    unreported.judge_open(state, latest, lossy)
     deadline = latest + definition.grace_us
     own = Period(latest, deadline, PeriodStatus.ON_TIME if at_us <= deadline else PeriodStatus.LATE)
     if own.state is PeriodStatus.LATE:
         during = [each for each in lossy if each.until_us >= latest - early and each.from_us < deadline]
         own = _excused_by(own, during[0]) if during else own
-    return _Ended(silent.periods, own, latest)
+    return _Ended(unreported.periods, own, latest)
 
 
 def _period(state: MonitorState, first: int, at_us: int) -> Period:
@@ -376,7 +376,7 @@ def _period(state: MonitorState, first: int, at_us: int) -> Period:
     return msgspec.structs.replace(own, state=PeriodStatus.LATE)
 
 
-class _Silent:
+class _Unreported:
     """Periods that nobody has reported: excused are those whose report an outage may have lost, the others were missed.
     Neighbours with the same reason are one."""
 
@@ -390,16 +390,14 @@ class _Silent:
         """Judges the open period, which has a deadline of its own, and those after it before this instant."""
         assert state.expected is not None
         assert state.deadline is not None
-        following = self._definition.recurrence(state.expected).after(state.expected)
+        following = self._definition.recurrence(state.expected).after(state.expected) or before
         during = [each for each in lossy if each.from_us < state.deadline and state.status is not MonitorStatus.LATE]
         self._end(state.expected, following, state.deadline, during[0] if during else None)
-        if following is not None:
-            self.judge(following, before, lossy)
+        self.judge(following, before, lossy)
 
-    def judge(self, first: int, before: int | None, lossy: Sequence[Outage]) -> None:
-        """Judges those expected from the first instant on, before the second; None: all there are."""
+    def judge(self, first: int, before: int, lossy: Sequence[Outage]) -> None:
+        """Judges those that are expected from the first instant on and before the second."""
         rule = self._definition.recurrence(first)
-        before = first if before is None else before
         for each in lossy:
             if first >= before:
                 return
@@ -412,10 +410,10 @@ class _Silent:
                 first = max(first, min(end, before))
         self._end(first, before, first + self._definition.grace_us, None)
 
-    def _end(self, first: int, before: int | None, deadline: int, because: Outage | None) -> None:
-        if before is None or before <= first:
+    def _end(self, first: int, before: int, deadline: int, because: Outage | None) -> None:
+        if before <= first:
             return
-        number = self._definition.recurrence(first).count(first, before, PERIODS_MAX)
+        number = self._definition.recurrence(first).count(first - 1, before - 1, PERIODS_MAX)
         if self.periods and self._last is because:
             former = self.periods[-1]
             self.periods[-1] = msgspec.structs.replace(former, periods=min(former.periods + number, PERIODS_MAX))

@@ -148,10 +148,10 @@ class Shard:
         hand-over."""
         window = self._open_window()
         for op in ops:
-            if type(op.change) is Ping and (row := self._noted(window, op.uuid, op.change)) is not None:
-                op.answer(row)
-                continue
             if type(op.change) is Ping:
+                if (row := self._noted(window, op.uuid, op.change)) is not None:
+                    op.answer(row)
+                    continue
                 self._note_lapse(window)
             window.accept(op)
         self.lane.schedule(self, urgent=True, writes=len(ops))
