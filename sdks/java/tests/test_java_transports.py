@@ -143,6 +143,10 @@ def test_every_request_of_a_blocking_call_has_the_span_of_its_caller(classpath, 
     assert sent == {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
 
 
+def test_a_call_whose_time_is_over_always_throws_its_own_exception(classpath):
+    assert run(classpath, program="Deadlines") == ["DeadlineExceededException"]
+
+
 def test_a_text_that_no_request_can_contain_is_the_error_of_its_timer(classpath, server):  # noqa: F811
     refused = "a text has half of a surrogate pair, which no request can contain"
     assert run(classpath, program="HalfPair", url=server.url) == [refused, "pending", refused]

@@ -142,6 +142,19 @@ test("a try that answers after the call's time is DeadlineExceeded", async () =>
   await assert.rejects(timers.get({ namespace: "n", timerId: "t" }), DeadlineExceeded);
 });
 
+test("a call whose last try was ended by the platform's timer before the clock reached its end is DeadlineExceeded", async () => {
+  let requests = 0;
+  const fetch = (_, { signal }) => {
+    requests++;
+    return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  };
+  const clock = new FakeClock(); // stands still, as if the timer had fired 5 ms early
+  clock.chance = 0; // so that a retry would find time
+  const timers = new Timers(new Session("http://tocsin", { fetch, timeoutMs: 5 }, clock));
+  await assert.rejects(timers.create(NEW), (error) => error instanceof DeadlineExceeded && error.maybeDone);
+  assert.equal(requests, 1);
+});
+
 test("an aborted signal ends the request, and a pause", async () => {
   const controller = new AbortController();
   const reason = new Error("enough");

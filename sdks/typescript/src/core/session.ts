@@ -10,7 +10,7 @@ import { baseUrlOf, keyOf } from "./connection.js";
 import type { Place } from "./ids.js";
 import { type Failure, isRepeated, maybeDone, RetryBudget, retryDelayMs } from "./retries.js";
 import { Router } from "./routing.js";
-import { type Fetch, type Reply, Transport } from "./transport.js";
+import { type Fetch, isTimeout, type Reply, Transport } from "./transport.js";
 import { type OnTry, report } from "./tries.js";
 
 /** Longer than the server's own 10 s, so that its 503 arrives, which means more than a timeout. */
@@ -138,10 +138,11 @@ export class Session {
         return outcome;
       }
       tries.maybeDone ||= maybeDone(outcome);
-      const pauseMs = this.pauseMs(call, outcome, retry, limits, deadline - now);
+      const leftMs = isLast(outcome, deadline - began) ? 0 : deadline - now;
+      const pauseMs = this.pauseMs(call, outcome, retry, limits, leftMs);
       paid += pauseMs !== undefined && maybeDone(outcome) ? 1 : 0;
       this.report(call, retry, outcome, now - began, pauseMs);
-      if (outcome instanceof TransportError && deadline <= now) {
+      if (outcome instanceof TransportError && leftMs <= 0) {
         const message = `no answer within the call's ${limits.timeoutMs} ms: ${outcome.message}`;
         throw new DeadlineExceeded(message, { maybeDone: tries.maybeDone, cause: outcome });
       }
@@ -269,6 +270,11 @@ function checked(defaults: Limits, given: CallOptions): Limits {
     throw new InvalidArgument(`retries: ${retries} is not a number of retries; 0 means none`);
   }
   return { timeoutMs, retries, signal };
+}
+
+/** Whether the try took all that was left of the call's time: a platform's timer may end up to some milliseconds early. */
+function isLast(outcome: Failure, leftMs: number): boolean {
+  return isTimeout(outcome) && leftMs <= TRY_TIMEOUT_MS;
 }
 
 function isSuccess(reply: Reply): boolean {

@@ -150,6 +150,11 @@ function failed(step: Send, error: unknown, sent: boolean): TransportError {
   });
 }
 
+/** Whether the request's time was over. */
+export function isTimeout(error: Error): boolean {
+  return error.cause === TIMED_OUT;
+}
+
 function isUnsent(error: unknown): boolean {
   return isUntrusted(error) || isCausedBy(error, (code, message) => NOT_SENT.has(code) || NOT_CONNECTED.test(message));
 }

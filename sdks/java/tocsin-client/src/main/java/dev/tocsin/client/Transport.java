@@ -35,6 +35,8 @@ final class Transport {
     private static final int CONNECTIONS_PER_HOST = 64;
     /** Below the 75 s after which the server closes idle connections. */
     private static final long IDLE_NS_MAX = Duration.ofSeconds(60).toNanos();
+    /** The JDK counts what is left of a timeout in whole milliseconds, rounded down. */
+    private static final Duration EARLY_MAX = Duration.ofMillis(1);
     private static final CompletableFuture<Void> NOW = CompletableFuture.completedFuture(null);
 
     /** The user's; null: one is made. */
@@ -57,7 +59,7 @@ final class Transport {
     /** One request in this thread. The timeout covers everything from waiting for a connection to the last byte. */
     Reply sendNow(HttpRequest.Builder request, double timeoutSeconds) throws InterruptedException {
         long end = System.nanoTime() + (long) Math.ceil(timeoutSeconds * 1e9);
-        HttpRequest sent = built(request.timeout(Duration.ofNanos((long) Math.ceil(timeoutSeconds * 1e9))));
+        HttpRequest sent = built(request.timeout(Duration.ofNanos((long) Math.ceil(timeoutSeconds * 1e9)).plus(EARLY_MAX)));
         HttpClient client = client();
         Host host = host(sent.uri());
         CompletableFuture<Void> turn = host.enter();
