@@ -26,6 +26,7 @@ class Caller(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._buffer = b""
         self._began = 0.0
+        self._ended = False
         self.latencies_s: list[float] = []
         self.failures = 0
         self.first_failure = b""
@@ -40,7 +41,7 @@ class Caller(asyncio.Protocol):
         body = next(self._bodies, None)
         if body is None:
             self._transport.close()
-            self._done()
+            self._end()
             return
         delay = self._pace() if self._pace is not None else 0.0
         if delay > 0:
@@ -50,6 +51,8 @@ class Caller(asyncio.Protocol):
 
     def _send(self, body: bytes) -> None:
         assert self._transport is not None
+        if self._ended:
+            return
         self._began = time.perf_counter()
         self._transport.write(body)
 
@@ -71,10 +74,15 @@ class Caller(asyncio.Protocol):
         self._next()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if exc is not None:
+        # A server also closes a connection that was idle for long.
+        if not self._ended:
             self.failures += 1
-            self.first_failure = self.first_failure or repr(exc).encode()
-            self._done()
+            self.first_failure = self.first_failure or repr(exc or "the connection was closed").encode()
+            self._end()
+
+    def _end(self) -> None:
+        self._ended = True
+        self._done()
 
 
 def request(path: str, body: bytes) -> bytes:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drills.soak.__main__ import ENV
+from tests.drills.soak.nodes import ENV
 from tests.drills.soak.samples import Sampler
 from tests.drills.soak.traffic import Plan, Traffic
 from tests.support.cluster import ended, until

@@ -36,6 +36,11 @@ class PostgresServer(ServerProgram):
         _run([*_as_nobody(), str(self.programs / "initdb"), "-D", str(self._data), "-A", "trust", "-U", "postgres",
               "--locale=C", "--encoding=UTF8", "--no-sync"])  # fmt: skip
 
+    def follow(self, primary: PostgresServer) -> None:
+        """Instead of `init`: copies a running server, whose streaming replica this one becomes."""
+        _run([*_as_nobody(), str(self.programs / "pg_basebackup"), "-D", str(self._data), "--checkpoint=fast",
+              "--write-recovery-conf", "-h", "127.0.0.1", "-p", str(primary.port), "-U", "postgres"])  # fmt: skip
+
     def command(self, port: int) -> list[str]:
         options = [f"-c{name}={value}" for name, value in self._settings.items()]
         return [*_as_nobody(), str(self.programs / "postgres"), "-D", str(self._data), "-p", str(port),

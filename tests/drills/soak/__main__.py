@@ -16,6 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.drills.soak.nodes import node
 from tests.drills.soak.samples import Sample, Sampler
 from tests.drills.soak.traffic import Plan, Traffic
 from tests.drills.soak.verdict import table, verdict
@@ -28,22 +29,6 @@ SAMPLE_S = 30.0
 _SAMPLES_LEAST = 20
 #: What has ended turns over so often; but what has failed is listed for a while before a job replays it.
 _TURNOVERS, _RETENTION_LEAST_S = 8, 60
-#: A process of its own: one that is forked from a prepared one shares memory with that, and is measured with it.
-_PROGRAM = (str(Path(sys.executable).with_name("tocsin")),)
-ENV = {"TOCSIN_EGRESS_ALLOW_PRIVATE": "true", "TOCSIN_PURGE_INTERVAL": "10s"}
-_SECRETS_KEY = "5f" * 32
-
-
-def _server(folder: Path, name: str, store: str | None, retention_s: int) -> ServerProcess:
-    kept = f"{retention_s}s"
-    env = ENV | {
-        "TOCSIN_FAILURE_RETENTION": kept, "TOCSIN_AGENT_RETENTION": kept, "TOCSIN_AGENT_OUTBOX_RETENTION": kept,
-        "TOCSIN_HISTORY_RETENTION": kept, "TOCSIN_AUDIT_RETENTION": kept,
-    }  # fmt: skip
-    if store is None:
-        return ServerProcess(folder / name, env=env, program=_PROGRAM)
-    env |= {"TOCSIN_NODE_NAME": name, "TOCSIN_SECRETS_KEY": _SECRETS_KEY}
-    return ServerProcess(folder / name, "--store", store, env=env, program=_PROGRAM)
 
 
 def _shown(sample: Sample, begun: int, traffic: Traffic) -> str:
@@ -90,7 +75,7 @@ async def soak(servers: list[ServerProcess], database: str | None, plan: Plan, s
 
 async def _on_postgresql(server: PostgresServer, folder: Path, plan: Plan, seconds: float) -> list[str]:
     url = await server.create_database()
-    return await soak([_server(folder, name, url, plan.retention_s) for name in ("one", "two")], url, plan, seconds)
+    return await soak([node(folder, name, url, plan.retention_s) for name in ("one", "two")], url, plan, seconds)
 
 
 def main() -> int:
@@ -106,7 +91,7 @@ def main() -> int:
     server = PostgresServer(fsync=True) if given.store == "postgresql" else None
     try:
         if server is None:
-            wrong = asyncio.run(soak([_server(folder, "one", None, plan.retention_s)], None, plan, seconds))
+            wrong = asyncio.run(soak([node(folder, "one", None, plan.retention_s)], None, plan, seconds))
         else:
             server.init()
             server.start()

@@ -88,13 +88,16 @@ def lag_ms(ledger: Ledger, part: Sequence[Sample], share: float) -> float:
     return lags[int(len(lags) * share)] if lags else 0.0
 
 
+def broken(ledger: Ledger, now: int) -> list[str]:
+    """The promises that were broken by now."""
+    lost, skipped = ledger.overdue(now), ledger.skipped()
+    wrong = [*ledger.wrong, *([f"lost: {len(lost)}, such as {lost[:5]}"] if lost else [])]
+    return wrong + ([f"occurrences lost: {len(skipped)}, such as {skipped[:5]}"] if skipped else [])
+
+
 def verdict(samples: Sequence[Sample], ledger: Ledger, now: int, *, turnovers: float) -> Verdict:
     """Judges a run that has ended. `turnovers`: how often retention has removed what was kept."""
-    found = Verdict(list(ledger.wrong), [])
-    lost = ledger.overdue(now)
-    found.wrong += [f"lost: {len(lost)}, such as {lost[:5]}"] if lost else []
-    skipped = ledger.skipped()
-    found.wrong += [f"occurrences lost: {len(skipped)}, such as {skipped[:5]}"] if skipped else []
+    found = Verdict(broken(ledger, now), [])
     _duplicates(samples, found)
     middle, end = _within(samples, _MIDDLE), _within(samples, _END)
     for number in range(len(samples[0].nodes)):

@@ -1,0 +1,26 @@
+"""The nodes of the soak."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.support.server import ServerProcess
+
+#: A process of its own: one that is forked from a prepared one shares memory with that, and is measured with it.
+_PROGRAM = (str(Path(sys.executable).with_name("tocsin")),)
+ENV = {"TOCSIN_EGRESS_ALLOW_PRIVATE": "true", "TOCSIN_PURGE_INTERVAL": "10s"}
+_SECRETS_KEY = "5f" * 32
+
+
+def node(folder: Path, name: str, store: str | None, retention_s: int, *flags: str) -> ServerProcess:
+    """A node, not started. Without `store` it uses SQLite. What has ended is kept for `retention_s`."""
+    kept = f"{retention_s}s"
+    env = ENV | {
+        "TOCSIN_FAILURE_RETENTION": kept, "TOCSIN_AGENT_RETENTION": kept, "TOCSIN_AGENT_OUTBOX_RETENTION": kept,
+        "TOCSIN_HISTORY_RETENTION": kept, "TOCSIN_AUDIT_RETENTION": kept,
+    }  # fmt: skip
+    if store is None:
+        return ServerProcess(folder / name, *flags, env=env, program=_PROGRAM)
+    env |= {"TOCSIN_NODE_NAME": name, "TOCSIN_SECRETS_KEY": _SECRETS_KEY}
+    return ServerProcess(folder / name, "--store", store, *flags, env=env, program=_PROGRAM)
