@@ -360,7 +360,7 @@ mutants: $(VENV)/.dev ## break the rules one by one and show which seed or test 
 
 ##@ Prove deployments
 
-.PHONY: image test-image drill drill-upgrade drill-replay drill-debounce drill-inbox drill-sink drill-transfer drill-secrets soak
+.PHONY: image test-image drill drill-upgrade drill-replay drill-debounce drill-inbox drill-sink drill-transfer drill-secrets drill-cell soak
 ENGINE ?= $(firstword $(notdir $(shell command -v docker podman)))
 # The codec is optional. Without cargo the image has the one that is in dist, if it is for its platform, or none.
 CODEC := $(if $(shell command -v cargo),native)
@@ -395,6 +395,9 @@ drill-transfer: $(VENV)/.dev ## move a million timers to another store under tra
 
 drill-secrets: $(VENV)/.dev ## rotate keys under load, take a token endpoint away, search files for secrets
 	@$(BIN)/python -m tests.drills.secrets $(ARGS)
+
+drill-cell: $(VENV)/.dev ## run a tenth of a cell of scale.md for 40 minutes beside everything else that nodes do
+	@$(BIN)/python -m tests.drills.cell $(ARGS)
 
 soak: STORE := sqlite
 soak: MINUTES := 75
