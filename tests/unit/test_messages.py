@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import msgspec
 import pytest
 from tests.support.cases import each
 
 from tocsin.model.ids import Uuid7Source
 from tocsin.ports.bus import Envelope, InvalidMessage
-from tocsin.service_calls.messages import DueTimeReached, Instant, Registry
+from tocsin.service_calls.messages import DueTimeReached, Instant, Registry, RequestSpec, SubmitServiceCall
 from tocsin.testing.clock import EPOCH_US
 
 new_id = Uuid7Source(lambda: EPOCH_US)
@@ -62,3 +64,22 @@ def test_a_payload_without_a_tenant_is_refused(registry: Registry) -> None:
     del payload["tenantId"]
     with pytest.raises(InvalidMessage, match="tenantId of the payload differs"):
         registry.open(msgspec.structs.replace(envelope, payload=msgspec.Raw(msgspec.json.encode(payload))))
+
+
+def test_large_messages_are_not_remembered_by_the_thousand(registry: Registry) -> None:
+    """A call's body may have 100 KiB, and what has been opened once is only likely to be opened again soon."""
+
+    def open_one() -> None:
+        spec = RequestSpec("POST", "http://x/", body=msgspec.Raw(b'"%b"' % (b"b" * 100_000)))
+        message = SubmitServiceCall(CALL, "bill", spec, "f")
+        envelope = registry.seal(message, tenant_id=TENANT, correlation_id="c", causation_id=None)
+        assert registry.open(envelope) is registry.open(envelope)
+
+    tracemalloc.start()
+    try:
+        for _ in range(200):
+            open_one()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 4 * 2**20

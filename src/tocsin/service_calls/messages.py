@@ -345,8 +345,8 @@ COMMANDS = tuple(Command.__subclasses__())
 REPLIES = tuple(Reply.__subclasses__())
 EVENTS = tuple(Event.__subclasses__())
 
-#: Decoded messages in each of the two generations of the cache.
-_REMEMBERED_MAX = 2_048
+#: Decoded messages in each of the two generations of the cache, and bytes of their payloads: a call's body may have 100 KiB.
+_REMEMBERED_MAX, _REMEMBERED_BYTES_MAX = 2_048, 2**20
 
 
 def _to_text(value: object) -> str:
@@ -378,6 +378,7 @@ class Registry:
         self._now_us = now_us
         self._decoders = {name: msgspec.json.Decoder(kind, dec_hook=_from_text) for name, kind in self.types.items()}
         self._opened: dict[str, tuple[Envelope, Message]] = {}
+        self._opened_bytes = 0
         self._opened_before: dict[str, tuple[Envelope, Message]] = {}
 
     def seal(
@@ -411,9 +412,10 @@ class Registry:
         if known is not None and known[0] is envelope:
             return known[1]
         message = self._decode(envelope)
-        if len(self._opened) >= _REMEMBERED_MAX:
-            self._opened_before, self._opened = self._opened, {}
+        if len(self._opened) >= _REMEMBERED_MAX or self._opened_bytes >= _REMEMBERED_BYTES_MAX:
+            self._opened_before, self._opened, self._opened_bytes = self._opened, {}, 0
         self._opened[envelope.id] = envelope, message
+        self._opened_bytes += len(envelope.payload)
         return message
 
     def _decode(self, envelope: Envelope) -> Message:
