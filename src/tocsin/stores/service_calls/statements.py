@@ -14,13 +14,12 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from tocsin.model.hooks import Hooks
-from tocsin.model.instants import US_PER_SECOND, format_instant, parse_instant
+from tocsin.model.instants import US_PER_SECOND, second_text, second_us
 from tocsin.model.retry import RetryPolicy
 from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallStatus, RequestSpec
@@ -92,27 +91,16 @@ def json_of(type_: Any) -> Kind:
     )
 
 
-@lru_cache(maxsize=4_096)
-def _second_text(second: int) -> str:
-    """Cached because many rows share few seconds, and this is most of the work."""
-    return format_instant(second * US_PER_SECOND)[:19]
-
-
-@lru_cache(maxsize=4_096)
-def _second_us(text: str) -> int:
-    return parse_instant(text + "Z")
-
-
 def to_text(instant_us: int | None) -> str | None:
     """An instant in SQLite: text of fixed width, which sorts by time. `2027-01-31T12:00:00.000000Z`."""
     if instant_us is None:
         return None
-    return f"{_second_text(instant_us // US_PER_SECOND)}.{instant_us % US_PER_SECOND:06d}Z"
+    return f"{second_text(instant_us // US_PER_SECOND)}.{instant_us % US_PER_SECOND:06d}Z"
 
 
 def from_text(text: str | None) -> int | None:
     """Microseconds of a text in the fixed form."""
-    return None if text is None else _second_us(text[:19]) + int(text[20:26])
+    return None if text is None else second_us(text[:19]) + int(text[20:26])
 
 
 def _without_nul(text: str | None) -> str | None:

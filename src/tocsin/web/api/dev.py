@@ -9,14 +9,14 @@ from msgspec import UNSET, UnsetType
 
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.model.instants import format_duration, parse_duration
+from tocsin.model.instants import format_duration, format_instant, parse_duration
 from tocsin.ports.clock import AdvanceMode, ClockMover
 from tocsin.web.api.app import Api
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest
 from tocsin.web.api.routes import Route
 from tocsin.web.http.errors import Response
-from tocsin.web.http.instants import format_instant, parse_instant
+from tocsin.web.http.instants import parse_instant
 from tocsin.web.http.wire import RequestStruct, ResponseStruct
 
 #: The header with the instant that the clock shows.

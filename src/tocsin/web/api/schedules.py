@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from tocsin.model.access import Role
 from tocsin.model.calendar import Calendars
-from tocsin.model.instants import US_PER_DAY
+from tocsin.model.instants import US_PER_DAY, format_instant
 from tocsin.model.occurrences import Occurrences, instants, next_instants
 from tocsin.model.schedule import Definition, ScheduleStatus
 from tocsin.ports.tracing import CreateTraces
@@ -19,7 +19,6 @@ from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.convert import RequestParser
-from tocsin.web.http.instants import format_instant
 from tocsin.web.http.repeated import UNCHANGED, refuse_key
 from tocsin.web.http.schedules import (
     ScheduleParser,

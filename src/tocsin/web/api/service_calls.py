@@ -14,6 +14,7 @@ from tocsin.model.audit import AuditAction
 from tocsin.model.errors import FieldError, Unavailable
 from tocsin.model.explanation import WaitsFor
 from tocsin.model.ids import is_uuid7
+from tocsin.model.instants import format_instant
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.ports.audit import AuditLog
 from tocsin.ports.tracing import CreateTraces
@@ -27,7 +28,7 @@ from tocsin.web.http import agent_wire as wire
 from tocsin.web.http.access import listed_tenants, require_credentials, require_tenant
 from tocsin.web.http.administration import rotation_details
 from tocsin.web.http.convert import RequestParser, retry_answer, set_hooks
-from tocsin.web.http.instants import format_instant, optional_instant
+from tocsin.web.http.instants import optional_instant
 from tocsin.web.http.repeated import HEADER as KEY_HEADER
 from tocsin.web.http.repeated import REPLAYED, agreed_key, key_in, refuse_key
 

@@ -14,7 +14,7 @@ from tocsin.model import audit
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.audit import AuditAction, AuditQuery, Detail
 from tocsin.model.errors import FieldError, InvalidInput, StoreCorrupted, StoreError, Unavailable
-from tocsin.model.instants import format_duration
+from tocsin.model.instants import format_duration, format_instant
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.opaque import from_opaque, to_opaque
 from tocsin.model.quota import QUOTA_MAX
@@ -26,7 +26,7 @@ from tocsin.web.http.callback_batches import CALLBACK_BATCH, CallbackBatch, Call
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.declared_wire import DryRun, ExpectedVersion, ManagedBy, Version
 from tocsin.web.http.flows import FlowLimits, FlowLimitsAnswer
-from tocsin.web.http.instants import format_instant, optional_instant, read_instant
+from tocsin.web.http.instants import optional_instant, read_instant
 from tocsin.web.http.monitor_wire import ON_LATE
 from tocsin.web.http.optional import or_default, or_none
 from tocsin.web.http.wire import (

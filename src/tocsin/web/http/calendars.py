@@ -14,6 +14,7 @@ from tocsin.model import calendar as model
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.calendar import DATES_MAX, RANGES_MAX
 from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.instants import format_instant
 from tocsin.model.opaque import to_opaque
 from tocsin.model.recurrence import time_zone
 from tocsin.model.validation import InputRules
@@ -22,7 +23,6 @@ from tocsin.timers.calendars import StoredCalendars
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields, refuse_bad_fields
 from tocsin.web.http.declared_wire import ExpectedVersion, ManagedBy, Version, name_after
-from tocsin.web.http.instants import format_instant
 from tocsin.web.http.optional import or_default, or_none, present
 from tocsin.web.http.wire import (
     DESCRIPTION_CHARS_MAX,

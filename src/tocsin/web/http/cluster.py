@@ -8,10 +8,9 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tocsin.model.instants import US_PER_SECOND
+from tocsin.model.instants import US_PER_SECOND, format_instant
 from tocsin.ports.forward import NodeVitals
 from tocsin.timers.service import ClusterView, NodeView, OwnersView, ShardView
-from tocsin.web.http.instants import format_instant
 from tocsin.web.http.optional import or_absent
 from tocsin.web.http.wire import Instant, ResponseStruct, about
 

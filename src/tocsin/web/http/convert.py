@@ -13,7 +13,7 @@ from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.explanation import Explanation
 from tocsin.model.hooks import NO_HOOKS, Event, Hook, Hooks, field_of, redacted
-from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
+from tocsin.model.instants import US_PER_SECOND, format_duration, format_instant, parse_duration
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.run import Run
@@ -39,14 +39,7 @@ from tocsin.web.http import administration, schedule_wire, wire
 from tocsin.web.http.access import listed_in
 from tocsin.web.http.constraints import ROWS_DEFAULT, bad_fields, below, namespace_of
 from tocsin.web.http.debounced import bad_debounce, debounced_answer
-from tocsin.web.http.instants import (
-    RepeatedInstant,
-    format_instant,
-    optional_instant,
-    parse_instant,
-    read,
-    read_instant,
-)
+from tocsin.web.http.instants import RepeatedInstant, optional_instant, parse_instant, read, read_instant
 from tocsin.web.http.optional import or_default, or_none
 from tocsin.web.http.replays import REPLAYED_MAX, ReplayTimers
 

@@ -25,7 +25,7 @@ from tocsin.model.credential import (
 )
 from tocsin.model.credential_type import SECRET_OF, ClientAuth, CredentialType
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.model.instants import format_duration, parse_duration
+from tocsin.model.instants import format_duration, format_instant, parse_duration
 from tocsin.model.opaque import to_opaque
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
@@ -34,7 +34,7 @@ from tocsin.timers.credentials import StoredCredentials
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields, refuse_bad_fields
 from tocsin.web.http.declared_wire import DryRun, ExpectedVersion, ManagedBy, Version, name_after
-from tocsin.web.http.instants import format_instant, read
+from tocsin.web.http.instants import read
 from tocsin.web.http.optional import or_default, or_none
 from tocsin.web.http.wire import (
     DESCRIPTION_CHARS_MAX,

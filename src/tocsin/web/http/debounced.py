@@ -8,11 +8,11 @@ from msgspec import UNSET
 from tocsin.model.condition import OnConflict
 from tocsin.model.debounce import Debounce, DebounceWindow
 from tocsin.model.errors import FieldError
-from tocsin.model.instants import parse_duration
+from tocsin.model.instants import format_instant, parse_duration
 from tocsin.model.timer import BODILESS_METHODS
 from tocsin.model.validation import InputRules
 from tocsin.web.http import wire
-from tocsin.web.http.instants import format_instant, read
+from tocsin.web.http.instants import read
 from tocsin.web.http.optional import or_default
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.model.audit import AuditAction, Detail
+from tocsin.model.instants import format_instant
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
 from tocsin.ports.destinations import REPORTED_MAX, DestinationReport
@@ -15,7 +16,6 @@ from tocsin.timers.destinations import Destinations, DestinationView
 from tocsin.timers.engine.breaker import BreakerState
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import refuse_bad_fields
-from tocsin.web.http.instants import format_instant
 from tocsin.web.http.optional import or_default
 from tocsin.web.http.wire import Instant, RequestStruct, ResponseStruct, about
 

@@ -22,8 +22,8 @@ from tocsin.model.errors import (
     TocsinError,
     Unavailable,
 )
+from tocsin.model.instants import format_instant
 from tocsin.web.http import wire
-from tocsin.web.http.instants import format_instant
 
 Headers = list[tuple[bytes, bytes]]
 

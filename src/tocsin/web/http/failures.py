@@ -22,6 +22,7 @@ from tocsin.model.failure_groups import (
     GroupKey,
     Sample,
 )
+from tocsin.model.instants import format_instant
 from tocsin.model.redaction import redact_url
 from tocsin.model.validation import InputRules
 from tocsin.ports.agent_calls import CallFailure
@@ -34,7 +35,7 @@ from tocsin.web.http import constraints as limits
 from tocsin.web.http.access import listed_in
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.convert import attempt_answer
-from tocsin.web.http.instants import format_instant, read_instant
+from tocsin.web.http.instants import read_instant
 from tocsin.web.http.optional import or_absent, or_default, or_none
 from tocsin.web.http.tenants import ListedTenant, TenantId, permitted_tenants, scope_errors
 from tocsin.web.http.wire import (

@@ -13,7 +13,7 @@ from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.batch import CallbackBatch as BatchRule
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.flow import FLOW_COUNT_MAX, FLOW_KEY_CHARS_MAX, FLOW_MATCH, RATE_PER_US_MAX, RATE_PER_US_MIN
-from tocsin.model.instants import format_duration, parse_duration
+from tocsin.model.instants import format_duration, format_instant, parse_duration
 from tocsin.model.opaque import to_opaque
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
@@ -29,7 +29,7 @@ from tocsin.web.http.callback_batches import (
 )
 from tocsin.web.http.constraints import bad_fields, below, refuse_bad_fields
 from tocsin.web.http.declared_wire import ExpectedVersion, ManagedBy, Version, name_after
-from tocsin.web.http.instants import format_instant, optional_instant, read, read_instant
+from tocsin.web.http.instants import optional_instant, read, read_instant
 from tocsin.web.http.optional import or_absent, or_default, or_none, present
 from tocsin.web.http.wire import Cursor, Instant, NamespaceName, RequestStruct, ResponseStruct, about, page_of
 

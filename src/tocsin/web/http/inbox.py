@@ -12,13 +12,13 @@ from msgspec import UNSET, UnsetType
 
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.errors import ConfigError, FieldError, InvalidInput, OutcomeUnknown, StoreError
+from tocsin.model.instants import format_instant
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
 from tocsin.ports.inbox import Backlog, DeadRows, InboxTable, ListedRow, NodeInbox
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields, refuse_bad_fields
 from tocsin.web.http.errors import InboxUnavailable, RouteNotFound
-from tocsin.web.http.instants import format_instant
 from tocsin.web.http.optional import or_default, or_none
 from tocsin.web.http.wire import Cursor, Instant, NamespaceName, RequestStruct, ResponseStruct, about, page_of
 

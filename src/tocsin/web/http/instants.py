@@ -1,35 +1,16 @@
-"""Instants and durations of requests and responses: parsing and formatting, cached by second for the hot path."""
+"""Instants and durations of requests and responses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
 from msgspec import UNSET, UnsetType
 
 from tocsin.model import instants
 from tocsin.model.errors import FieldError
-from tocsin.model.instants import US_PER_SECOND, parse_duration
+from tocsin.model.instants import format_instant, parse_duration, second_us
 
-_SECONDS_CACHED_MAX = 8_192
 _SECOND_CHARS = len("2027-01-31T12:00:00")
-
-
-@lru_cache(maxsize=_SECONDS_CACHED_MAX)
-def _second_text(second: int) -> str:
-    return instants.format_instant(second * US_PER_SECOND)[:-1]
-
-
-@lru_cache(maxsize=_SECONDS_CACHED_MAX)
-def _second_us(text: str) -> int:
-    return instants.parse_instant(text + "Z")
-
-
-def format_instant(instant_us: int) -> str:
-    """The same text as `tocsin.model.instants.format_instant`, in a tenth of the time."""
-    second, micros = divmod(instant_us, US_PER_SECOND)
-    # Six digits, faster than by a format specification.
-    return f"{_second_text(second)}.{str(US_PER_SECOND + micros)[1:]}Z" if micros else _second_text(second) + "Z"
 
 
 class RepeatedInstant:
@@ -54,7 +35,7 @@ def optional_instant(instant_us: int | None) -> str | UnsetType:
 def parse_instant(text: str) -> int:
     """The same value or ValueError as `tocsin.model.instants.parse_instant`; quick for UTC texts up to microseconds."""
     if len(text) == _SECOND_CHARS + 1 and text[-1] == "Z":
-        return _second_us(text[:_SECOND_CHARS])
+        return second_us(text[:_SECOND_CHARS])
     fraction = text[_SECOND_CHARS + 1 : -1]
     if (
         text[_SECOND_CHARS : _SECOND_CHARS + 1] == "."
@@ -63,7 +44,7 @@ def parse_instant(text: str) -> int:
         and fraction.isascii()
         and fraction.isdigit()
     ):
-        return _second_us(text[:_SECOND_CHARS]) + int(fraction.ljust(6, "0"))
+        return second_us(text[:_SECOND_CHARS]) + int(fraction.ljust(6, "0"))
     return instants.parse_instant(text)
 
 

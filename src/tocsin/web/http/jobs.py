@@ -17,7 +17,7 @@ from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.errors import FieldError, InvalidInput, JobNotFound
 from tocsin.model.failure import DESTINATION_CHARS_MAX
 from tocsin.model.failure_groups import FailedKind
-from tocsin.model.instants import format_duration, parse_duration
+from tocsin.model.instants import format_duration, format_instant, parse_duration
 from tocsin.model.job import ACTIONS, RATE_DEFAULT, RATE_MAX, JobAction, JobKind, JobState, RowFilter, WaitingStatus
 from tocsin.model.redaction import redact_url, withheld
 from tocsin.model.validation import InputRules
@@ -27,7 +27,7 @@ from tocsin.web.http import constraints as limits
 from tocsin.web.http.access import require_namespace, require_service, require_tenant
 from tocsin.web.http.constraints import bad_fields, below, refuse_bad_fields
 from tocsin.web.http.failures import kind_errors
-from tocsin.web.http.instants import format_instant, optional_instant, read, read_instant
+from tocsin.web.http.instants import optional_instant, read, read_instant
 from tocsin.web.http.optional import or_absent, or_default, or_none, present
 from tocsin.web.http.repeated import bad_key
 from tocsin.web.http.tenants import ListedTenant, scope_errors

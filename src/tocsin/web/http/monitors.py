@@ -11,7 +11,7 @@ from tocsin.model.access import ApiKey
 from tocsin.model.audit import AuditAction
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.hooks import NO_HOOKS
-from tocsin.model.instants import format_duration, parse_duration
+from tocsin.model.instants import format_duration, format_instant, parse_duration
 from tocsin.model.monitor import (
     BODY_BYTES_MAX,
     EXIT_CODE_MAX,
@@ -35,7 +35,7 @@ from tocsin.web.http.access import listed_in
 from tocsin.web.http.constraints import ROWS_DEFAULT, bad_fields, refuse_bad_fields
 from tocsin.web.http.convert import RequestParser, set_hooks
 from tocsin.web.http.hosts import Hosts
-from tocsin.web.http.instants import format_instant, optional_instant, read
+from tocsin.web.http.instants import optional_instant, read
 from tocsin.web.http.optional import or_default, or_none
 
 #: Where pings are sent, behind the address of the API.

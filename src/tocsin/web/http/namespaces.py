@@ -14,7 +14,7 @@ from tocsin.model.batch import CallbackBatch
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.flow import FlowLimits
 from tocsin.model.hooks import Event, Hook, field_of
-from tocsin.model.instants import format_duration
+from tocsin.model.instants import format_duration, format_instant
 from tocsin.model.namespace import Answers, Namespace, policy_in_force
 from tocsin.model.quota import Quotas
 from tocsin.model.retry import RetryPolicy
@@ -27,7 +27,7 @@ from tocsin.web.http.callback_batches import batch_answer, batch_detail, read_ba
 from tocsin.web.http.constraints import bad_fields, below
 from tocsin.web.http.convert import RequestParser, retry_answer, set_hooks
 from tocsin.web.http.flows import limits_answer, limits_detail, read_limits
-from tocsin.web.http.instants import format_instant, optional_instant, read_duration
+from tocsin.web.http.instants import optional_instant, read_duration
 from tocsin.web.http.optional import present
 
 NO_CREDENTIAL_YET = "names a credential of a namespace that is only being created; create both, then set the hook"

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.model.instants import format_duration, parse_duration
+from tocsin.model.instants import format_duration, format_instant, parse_duration
 from tocsin.model.occurrences import Excluded, check
 from tocsin.model.recurrence import EVERY_MIN_US
 from tocsin.model.redaction import redact_headers, redact_url
@@ -34,7 +34,7 @@ from tocsin.web.http.convert import (
     seconds_answer,
     set_hooks,
 )
-from tocsin.web.http.instants import format_instant, optional_instant, parse_instant, read, read_instant
+from tocsin.web.http.instants import optional_instant, parse_instant, read, read_instant
 from tocsin.web.http.optional import or_absent, or_default, or_none
 
 _NO_CHANGES = (Changes(), DefinitionChanges())

@@ -10,12 +10,13 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.instants import format_instant
 from tocsin.statistics.limits import StatisticsLimits
 from tocsin.statistics.outages import Outage as KnownOutage
 from tocsin.statistics.reading import Result
 from tocsin.statistics.slots import Counts, Failures, split_place
 from tocsin.web.http import constraints as limits
-from tocsin.web.http.instants import format_instant, optional_instant, read_instant
+from tocsin.web.http.instants import optional_instant, read_instant
 from tocsin.web.http.wire import Instant, RequestStruct, ResponseStruct, about
 
 #: Stands for all namespaces that the key has access to.

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Self
 from urllib.parse import urlencode
 
 from tocsin.model.access import EVERY
-from tocsin.model.instants import parse_instant
-from tocsin.web.http.instants import format_instant
+from tocsin.model.instants import format_instant, parse_instant
 from tocsin.web.pages.context import Fields, whole_number
 from tocsin.web.pages.limits import UiLimits
 

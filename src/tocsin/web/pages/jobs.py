@@ -10,10 +10,10 @@ from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import EVERY, Role
 from tocsin.model.errors import InvalidInput, JobEnded, JobRunning, TocsinError
+from tocsin.model.instants import format_instant
 from tocsin.model.job import RATE_DEFAULT, RATE_MAX, Job, JobAction, JobKind, JobState
 from tocsin.web.http import jobs as wire
 from tocsin.web.http.access import require_namespace, require_service
-from tocsin.web.http.instants import format_instant
 from tocsin.web.http.jobs import JobRequests, job_view, may, shift_text
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.pages.context import RequestContext, whole_number

@@ -17,13 +17,13 @@ import msgspec
 from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.failure import failure_of, split_failure
 from tocsin.model.failure_groups import FailedKind, GroupKey
-from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration
+from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration, format_instant
 from tocsin.model.redaction import redact_url
 from tocsin.model.timer import LoggedAttempt, RawBody, Status, Timer
 from tocsin.model.validation import is_deeper_than
 from tocsin.model.visible import visible
 from tocsin.timers.service import TimerView
-from tocsin.web.http.instants import format_instant, parse_instant
+from tocsin.web.http.instants import parse_instant
 
 T = TypeVar("T")
 

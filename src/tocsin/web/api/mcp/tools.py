@@ -18,6 +18,7 @@ from msgspec import UNSET, UnsetType, structs
 from tocsin.model.audit import AuditAction
 from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.instants import format_instant
 from tocsin.model.validation import InputRules
 from tocsin.web.api.mcp import arguments as wanted
 from tocsin.web.api.mcp.answers import Json, marked, row, whole
@@ -28,7 +29,7 @@ from tocsin.web.api.mcp.two_steps import TWO_STEPS, Plan
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields, constraints_of
 from tocsin.web.http.convert import below_path
-from tocsin.web.http.instants import format_instant, read_instant
+from tocsin.web.http.instants import read_instant
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.http.wire import CreateTimer
 

@@ -17,11 +17,11 @@ from tocsin.keys import ApiKeys, make
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.errors import FieldError, InvalidInput, KeyNotFound, TooManyKeys
-from tocsin.model.instants import US_PER_DAY, parse_duration
+from tocsin.model.instants import US_PER_DAY, format_instant, parse_duration
 from tocsin.web.http import administration as wire
 from tocsin.web.http.access import require_grant
 from tocsin.web.http.errors import Forbidden
-from tocsin.web.http.instants import format_instant, read
+from tocsin.web.http.instants import read
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.pages.admin.tables import table_part
 from tocsin.web.pages.context import RequestContext

@@ -12,11 +12,10 @@ from msgspec import UNSET
 
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.hooks import NO_HOOKS, Event, field_of, redacted
-from tocsin.model.instants import parse_duration
+from tocsin.model.instants import format_instant, parse_duration
 from tocsin.model.redaction import REDACTED, is_secret, is_secret_name, redact_url
 from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.service_calls.ports import CallRecord
-from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.callback_forms import hook_flags, hook_words
 from tocsin.web.pages.calls.presentation import STAR
 from tocsin.web.pages.context import Fields

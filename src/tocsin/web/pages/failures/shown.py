@@ -14,13 +14,13 @@ from starlette.responses import RedirectResponse, Response
 from tocsin.model.access import Role
 from tocsin.model.errors import TocsinError
 from tocsin.model.failure_groups import ANY_GROUP, CountedFailures, FailedKind, GroupKey, Sample
+from tocsin.model.instants import format_instant
 from tocsin.model.job import RATE_DEFAULT, RATE_MAX, JobAction, JobKind
 from tocsin.model.redaction import path_of
 from tocsin.model.timer import NULL_PAYLOAD
 from tocsin.web.http import jobs as wire
 from tocsin.web.http.errors import problem_kind
 from tocsin.web.http.failures import DismissedFailures
-from tocsin.web.http.instants import format_instant
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.pages.context import Fields, RequestContext, whole_number
 from tocsin.web.pages.overview.band import spark

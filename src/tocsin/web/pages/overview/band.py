@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from tocsin.model.instants import format_instant
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import Counts, Slot
-from tocsin.web.http.instants import format_instant
 
 MINUTES = 60
 _MINUTE_US = 60_000_000

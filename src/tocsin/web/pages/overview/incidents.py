@@ -11,12 +11,12 @@ import msgspec
 from tocsin.model.explanation import WaitsFor
 from tocsin.model.failure import destination_of, short_error
 from tocsin.model.failure_groups import GroupKey
+from tocsin.model.instants import format_instant
 from tocsin.ports.destinations import DestinationReport
 from tocsin.statistics.counting import PATH_CHARS_MAX
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import OTHER_DESTINATIONS, OTHER_NAMESPACES, Failures, Slot, split_place
 from tocsin.timers.engine.breaker import BreakerState
-from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.destinations import waiting_filters
 from tocsin.web.pages.outages import RUNBOOK, was, why

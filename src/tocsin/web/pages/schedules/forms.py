@@ -12,12 +12,11 @@ from typing import Any, ClassVar, Self
 
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.hooks import Event
-from tocsin.model.instants import format_duration
+from tocsin.model.instants import format_duration, format_instant
 from tocsin.model.recurrence import time_zone
 from tocsin.model.schedule import CatchUp, Definition, OnSkipped
 from tocsin.model.schedule_reading import find_zone, read_sentence
 from tocsin.timers.schedules import ScheduleView
-from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.callback_forms import CallbackForm, callback_flags, with_empty_callback
 from tocsin.web.pages.context import Fields, RequestContext, cookie_value
 from tocsin.web.pages.forms import (

@@ -8,10 +8,9 @@ from starlette.responses import Response
 
 from tocsin.model.access import Role
 from tocsin.model.errors import ScheduleNotFound
-from tocsin.model.instants import parse_instant
+from tocsin.model.instants import format_instant, parse_instant
 from tocsin.model.run import FAILED_RUNS, Run, RunStatus
 from tocsin.timers.schedules import ScheduleView
-from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.presentation import span, with_query
 from tocsin.web.pages.schedules.detail import ScheduleDetail

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from statistics import median_low
 from typing import NamedTuple
 
-from tocsin.model.instants import US_PER_SECOND
+from tocsin.model.instants import US_PER_SECOND, format_instant
 from tocsin.model.run import FAILED_RUNS, MissedInstants, Run, RunStatus, source_of
 from tocsin.model.schedule import ScheduleStatus, Source
 from tocsin.timers.schedules import ScheduleView
-from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.presentation import State, milliseconds, span, utc, with_query
 from tocsin.web.pages.schedules.presentation import (
     missed_words,

@@ -6,10 +6,10 @@ from msgspec import UNSET
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.errors import Conflict, InvalidInput, TimerNotPending, TocsinError
-from tocsin.model.instants import parse_duration
+from tocsin.model.instants import format_instant, parse_duration
 from tocsin.web.http import wire
 from tocsin.web.http.errors import problem_kind
-from tocsin.web.http.instants import format_instant, parse_instant
+from tocsin.web.http.instants import parse_instant
 from tocsin.web.http.replays import ReplayTimers
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.forms import due, passed

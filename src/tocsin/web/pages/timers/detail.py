@@ -9,13 +9,13 @@ import msgspec
 from starlette.responses import Response
 
 from tocsin.model.access import Role
+from tocsin.model.instants import format_instant
 from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.run import Run, RunStatus
 from tocsin.model.timer import LoggedAttempt, Status
 from tocsin.ports.forward import REFUSED, UNOPENED
 from tocsin.timers.service import TimerView
-from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.presentation import TimelineEntry
 from tocsin.web.pages.site import Part, route

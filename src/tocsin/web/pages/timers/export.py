@@ -12,10 +12,10 @@ from dataclasses import replace
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
+from tocsin.model.instants import format_instant
 from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.http import wire
 from tocsin.web.http.convert import timer_answer
-from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.site import Part, Site, route
 from tocsin.web.pages.timers.listing import ListFunction, TimerList

@@ -8,13 +8,12 @@ from typing import ClassVar
 
 from msgspec import UNSET
 
-from tocsin.model.instants import parse_instant
+from tocsin.model.instants import format_instant, parse_instant
 from tocsin.model.timer import Status
 from tocsin.timers.listing import cursor_instant
 from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.http import wire
 from tocsin.web.http.access import listed_in
-from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.counts import Numbers, of_timers
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
