@@ -147,7 +147,8 @@ async def test_commits_that_are_too_slow_take_fewer_results_unless_these_fall_be
     await node.supervisor.start()
     await asyncio.wait_for(node.owned.wait(), PATIENCE_S)
     shard = node.supervisor.shards[0]
-    assert (window := shard.window) is not None
+    window = shard.window
+    assert window is not None
     since_us = node.clock.boottime_us() - waited_us
     for number in range(_RESULTS):
         uuid = number.to_bytes(16)
