@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+import pytest
 from tests.support.completions import Noted
 from tests.support.patience import PATIENCE_S
 from tests.unit.test_forwarded_writes import Node, timer
@@ -15,6 +16,8 @@ from tocsin.ports.forward import Write, WriteKind, Written
 from tocsin.ports.store import Applied, Found, ShardBatch
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import SystemClock
+from tocsin.timers.engine.finished import Finished
+from tocsin.timers.engine.rows import Row
 
 
 class Recording(MemoryStore):
@@ -111,3 +114,48 @@ async def test_a_commit_reads_the_states_of_several_shards_at_the_same_time() ->
     async with asyncio.timeout(PATIENCE_S):
         assert {type(await each) for each in answers} == {TimerNotFound}
     await node.supervisor.close()
+
+
+_RESULTS = 2_000
+
+
+class CountingResults(MemoryStore):
+    """Notes how many results of callbacks each commit has."""
+
+    def __init__(self) -> None:
+        super().__init__(SystemClock())
+        self.counts: list[int] = []
+        self.written = asyncio.Event()
+
+    async def apply(self, batches: Sequence[ShardBatch]) -> list[Applied]:
+        if count := sum(len(batch.history) for batch in batches):
+            self.counts.append(count)
+        if sum(self.counts) == _RESULTS:
+            self.written.set()
+        return await super().apply(batches)
+
+
+@pytest.mark.parametrize("waited_us, grows", [(0, False), (10_000_000, True)])
+async def test_commits_that_are_too_slow_take_fewer_results_unless_these_fall_behind(
+    waited_us: int, grows: bool
+) -> None:
+    store = CountingResults()
+    await store.open(1)
+    # Every commit is slower than this.
+    node = Node(store, commit_target_us=-1)
+    await node.service.namespaces.ensure_default()
+    await node.supervisor.start()
+    await asyncio.wait_for(node.owned.wait(), PATIENCE_S)
+    shard = node.supervisor.shards[0]
+    window = shard.window
+    assert window is not None
+    since_us = node.clock.boottime_us() - waited_us
+    for number in range(_RESULTS):
+        uuid = number.to_bytes(16)
+        window.finished[uuid] = Finished(
+            Row((number, uuid), b"", timer(f"t{number}"), 0), timer(f"t{number}"), since_us
+        )
+    shard.lane.schedule(shard, urgent=False)
+    await asyncio.wait_for(store.written.wait(), PATIENCE_S)
+    await node.supervisor.close()
+    assert (store.counts[1] > store.counts[0]) is grows

@@ -30,6 +30,9 @@ from tocsin.timers.engine.runs import Fetched
 #: Results of callbacks in one commit: at most this many before commit times are known, and never limited to fewer than the
 #: minimum, so that they share a commit's fixed cost.
 _FINISHED_FIRST, _FINISHED_MIN = 400, 100
+#: Results that have waited for so long are falling behind: then commits take ever more of them, however long that makes the
+#: commits. Else a node that creates as much as it fires would record fewer results than it gets, for as long as that lasts.
+_BEHIND_US = 3_000_000
 #: Pause between two checks of clients' deadlines while a commit is under way, as a share of `write_timeout`.
 _DEADLINE_CHECK_SHARE = 0.1
 #: Operations after it are not clients' changes of timers.
@@ -68,6 +71,8 @@ class CommitLane:
         # Results of callbacks that one batch may have, adapted to commit times; whether the last batch was limited by it.
         self._finished_max = min(_FINISHED_FIRST, context.batch_rows_max)
         self._more_finished = False
+        # Whether results fell behind when the last batch was assembled.
+        self._behind = False
         # The shards for which the last batches had no room, in the order in which they get some.
         self._left_out: Sequence[Shard] = ()
         # What is being written now, and the next check whether the store takes longer than clients wait.
@@ -196,6 +201,8 @@ class CommitLane:
         left, bytes_left, reckoning_left = rows_max, self._context.batch_bytes_max, RECKONING_MAX
         if finished_max:
             valid.sort(key=_oldest_result_us)
+            oldest_us = _oldest_result_us(valid[0]) if valid else math.inf
+            self._behind = self._context.clock.boottime_us() - oldest_us > _BEHIND_US
             waiting = sum(window.queue.operations for _, window, _ in valid)
             finished_max = min(finished_max, max(rows_max - waiting, 1))
         if self._left_out:
@@ -321,9 +328,10 @@ class CommitLane:
             shard.changed()
 
     def _learn(self, finished: int, duration_us: int) -> None:
-        """Adapts how many finished timers a batch may have, so that a commit takes about `commit_target`."""
+        """Adapts how many finished timers a batch may have, so that a commit takes about `commit_target`, unless they fall
+        behind."""
         limits = self._context.limits
-        if duration_us > limits.commit_target_us:
+        if duration_us > limits.commit_target_us and not self._behind:
             if finished > _FINISHED_MIN:
                 self._finished_max = max(finished * limits.commit_target_us // duration_us, _FINISHED_MIN)
         elif finished >= self._finished_max:
