@@ -8,8 +8,8 @@ that cancel and replay, service calls, pages with their live streams. `--standby
 Each minute it prints what was created and fired, how late, and what it cost; in the end the same by quarters. If a promise to
 a client was broken, or the stream's timers did not all fire, each once and none early, the exit status is 1.
 
-A million pending
-timers take some 600 MB of disk, and as much again with a standby; each server keeps up to 8 GB of write-ahead log.
+A million pending timers take some 600 MB of disk, and as much again with a standby; each server keeps up to 8 GB of
+write-ahead log.
 """
 
 from __future__ import annotations
