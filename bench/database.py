@@ -124,18 +124,6 @@ def database(**settings: str) -> Iterator[Database]:
 
 
 @contextlib.contextmanager
-def standby(primary: PostgresServer) -> Iterator[PostgresServer]:
-    """A streaming replica of a running server, which follows it from its backup on."""
-    server = PostgresServer(fsync=True, settings=SETTINGS)
-    try:
-        server.follow(primary)
-        server.start()
-        yield server
-    finally:
-        server.remove()
-
-
-@contextlib.contextmanager
 def mysql() -> Iterator[Mysql]:
     """Starts a server that syncs every commit; stops it and removes its data at the end."""
     server = MysqlServer(fsync=True, settings=MYSQL_SETTINGS)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import tempfile
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 
 from tests.support.postgresql import PostgresServer
@@ -26,3 +27,15 @@ def on_a_new_server(drill: Callable[[PostgresServer, Path], Coroutine[None, None
         shutil.rmtree(folder, ignore_errors=True)
     print("\n".join(["The balance is wrong:", *wrong] if wrong else ["The balance is right."]))
     return bool(wrong)
+
+
+@contextlib.contextmanager
+def standby(primary: PostgresServer) -> Iterator[None]:
+    """A streaming replica of a drill's server, which follows it from now on."""
+    server = PostgresServer(fsync=True, settings=_SETTINGS)
+    try:
+        server.follow(primary)
+        server.start()
+        yield
+    finally:
+        server.remove()

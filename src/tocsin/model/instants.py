@@ -11,9 +11,11 @@ US_PER_SECOND = 1_000_000
 US_PER_DAY = 86_400 * US_PER_SECOND
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Instants crowd on few seconds, those of now and of the look-ahead, and their texts are most of the work. Each that is kept
-#: takes about 250 bytes, and a new one comes each second.
-_SECONDS_CACHED_MAX = 1_024
+#: Instants crowd on the minutes of the next hours, and their dates are most of the work of texts. Each minute that is kept
+#: takes about 250 bytes.
+_MINUTES_CACHED_MAX = 1_024
+_SECONDS = {f"{second:02d}": second for second in range(60)}
+_SECOND_TEXTS = tuple(f":{text}" for text in _SECONDS)
 #: The range of the text forms: the years 1 to 9999.
 INSTANT_MIN = -62_135_596_800 * US_PER_SECOND
 INSTANT_MAX = 253_402_300_800 * US_PER_SECOND - 1
@@ -61,16 +63,31 @@ def parse_instant(text: str) -> int:
     return instant
 
 
-@lru_cache(_SECONDS_CACHED_MAX)
+@lru_cache(_MINUTES_CACHED_MAX)
+def _minute_text(minute: int) -> str:
+    return (_EPOCH + timedelta(minutes=minute)).isoformat(timespec="minutes")[:16]
+
+
+@lru_cache(_MINUTES_CACHED_MAX)
+def _minute_us(text: str) -> int:
+    return parse_instant(text + ":00Z")
+
+
 def second_text(second: int) -> str:
-    """The text of a whole second in UTC, without its zone: `2027-01-31T12:00:00`. Cached."""
-    return (_EPOCH + timedelta(seconds=second)).isoformat(timespec="seconds")[:19]
+    """The text of a whole second in UTC, without its zone: `2027-01-31T12:00:00`. Quick.
+
+    Raises OverflowError outside the years 1 to 9999.
+    """
+    minute, rest = divmod(second, 60)
+    return _minute_text(minute) + _SECOND_TEXTS[rest]
 
 
-@lru_cache(_SECONDS_CACHED_MAX)
 def second_us(text: str) -> int:
-    """Microseconds of such a text, with `parse_instant`'s errors. Cached."""
-    return parse_instant(text + "Z")
+    """Microseconds of such a text. Raises `parse_instant`'s errors. Quick."""
+    second = _SECONDS.get(text[17:])
+    if second is None or text[16] != ":":
+        return parse_instant(text + "Z")
+    return _minute_us(text[:16]) + second * US_PER_SECOND
 
 
 def format_instant(instant_us: int) -> str:

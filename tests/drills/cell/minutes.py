@@ -17,7 +17,7 @@ from tests.support.cluster import now_us
 from tests.support.server import ServerProcess
 
 _MIB, _MB = 2**20, 1e6
-#: Also those of the vacuums of its TOAST table, and of what the agent keeps.
+#: The vacuums are those of all tables, also of the agent's.
 _COUNTED = """
 SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn AS wal, (SELECT wal_fpi FROM pg_stat_wal) AS pages,
   (SELECT sum(autovacuum_count) FROM pg_stat_user_tables) AS vacuums,
