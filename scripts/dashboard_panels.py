@@ -405,6 +405,13 @@ STORE = Board(
             (("tocsin_writes_waiting{NODE}", _NODE),),
         ),
         Panel(
+            "Results that wait",
+            "Results of callbacks that no commit has written yet; a node that is killed repeats these callbacks. They count "
+            "in `window_timers_max`, and at that limit firing waits for commits.",
+            "short",
+            (("tocsin_results_waiting{NODE}", _NODE),),
+        ),
+        Panel(
             "Refused writes",
             "Writes of single timers per second that the store refuses.",
             "ops",

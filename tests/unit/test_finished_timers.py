@@ -13,7 +13,7 @@ TIMER = Timer("default", "t", 5, "http://x/", 1, 2)
 
 
 def entry(instant: int, number: int) -> Finished:
-    return Finished(Row((instant, bytes([number])), b"g" * 16, TIMER, 0), TIMER, 0)
+    return Finished(Row((instant, bytes([number])), b"g" * 16, TIMER, instant), TIMER, 0)
 
 
 @given(
@@ -39,6 +39,7 @@ def test_first_has_those_with_the_smallest_keys(steps: list[tuple[str, int, int]
             for each in finished.first(instant):
                 del finished[each.row.key[1]]
         assert finished.first(instant) == sorted(finished.values(), key=lambda each: each.row.key)[:instant]
+        assert finished.bytes == sum(each.size for each in finished.values())
 
 
 def test_outdated_keys_do_not_pile_up() -> None:

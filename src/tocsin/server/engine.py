@@ -105,6 +105,9 @@ class Engine:
             "tocsin_overdue_seconds": self.supervisor.overdue_us() / 1e6,
             "tocsin_window_timers": self.context.window_timers,
             "tocsin_window_bytes": self.context.window_bytes,
+            "tocsin_results_waiting": sum(
+                shard.window.unwritten()[0] for shard in dispatcher.shards.values() if shard.window is not None
+            ),
             "tocsin_writes_waiting": self.service.writes_waiting,
             "tocsin_shards_owned": len(dispatcher.shards),
             "tocsin_writes_without_owner": 0 if self.cluster is None else self.cluster.router.waiting,

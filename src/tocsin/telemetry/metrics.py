@@ -66,6 +66,8 @@ GAUGES: dict[str, str] = {
     "tocsin_overdue_seconds": "How long the oldest due timer has waited for its attempt; 0 if none waits.",
     "tocsin_window_timers": "Timers in the windows, in memory.",
     "tocsin_window_bytes": "Bytes of stored records in the windows, in memory.",
+    "tocsin_results_waiting": "Results of callbacks that no commit has written yet. A node that is killed repeats these "
+    "callbacks.",
     "tocsin_jobs_running": "Jobs that this node works on.",
     "tocsin_writes_waiting": "Client writes that wait for the next transaction.",
     "tocsin_client_connections": "Open connections of clients.",

@@ -31,7 +31,8 @@ from tocsin.timers.engine.runs import Fetched
 #: minimum, so that they share a commit's fixed cost.
 _FINISHED_FIRST, _FINISHED_MIN = 400, 100
 #: Results that have waited for so long are falling behind: then commits take ever more of them, however long that makes the
-#: commits. Else a node that creates as much as it fires would record fewer results than it gets, for as long as that lasts.
+#: commits, and up to half of their rows even if clients' writes would fill them. Else a node that creates as much as it fires
+#: would record fewer results than it gets, for as long as that lasts.
 _BEHIND_US = 3_000_000
 #: Pause between two checks of clients' deadlines while a commit is under way, as a share of `write_timeout`.
 _DEADLINE_CHECK_SHARE = 0.1
@@ -185,9 +186,9 @@ class CommitLane:
     async def _assembled(
         self, shards: Sequence[Shard], rows_max: int, finished_max: int
     ) -> list[tuple[Shard, Batch]] | None:
-        """The batches of these shards: clients' writes first, then finished timers; first the shards for which the last ones
-        had no room, then those whose results have waited longest. None if the store can't be read; the clients are refused
-        then."""
+        """The batches of these shards: clients' writes first, then finished timers, unless these fall behind; first the
+        shards for which the last ones had no room, then those whose results have waited longest. None if the store can't be
+        read; the clients are refused then."""
         owned = [(shard, window) for shard in shards if (window := shard.window) is not None]
         try:
             states = await self._fetched([window for _, window in owned], rows_max)
@@ -198,24 +199,29 @@ class CommitLane:
         # A claim may have ended in the meantime. What was read under it is not valid under the next one.
         read = [(shard, window, found) for (shard, window), found in zip(owned, states, strict=True)]
         valid = [each for each in read if each[0].window is each[1]]
-        left, bytes_left, reckoning_left = rows_max, self._context.batch_bytes_max, RECKONING_MAX
+        left = writes_left = rows_max
+        bytes_left, reckoning_left = self._context.batch_bytes_max, RECKONING_MAX
         if finished_max:
             valid.sort(key=_oldest_result_us)
             oldest_us = _oldest_result_us(valid[0]) if valid else math.inf
             self._behind = self._context.clock.boottime_us() - oldest_us > _BEHIND_US
             waiting = sum(window.queue.operations for _, window, _ in valid)
-            finished_max = min(finished_max, max(rows_max - waiting, 1))
+            finished_max = min(finished_max, max(rows_max - waiting, rows_max // 2 if self._behind else 1, 1))
+            if self._behind:
+                writes_left = max(rows_max - finished_max, 1)
         if self._left_out:
             turns = {shard: turn for turn, shard in enumerate(self._left_out)}
             valid.sort(key=lambda each: turns.get(each[0], len(turns)))
         finished_left = finished_max
-        batches, considered = [], 0
+        batches, left_out = [], []
         for shard, window, fetched in valid:
             if left <= 0 or bytes_left <= 0:
-                break
-            considered += 1
+                left_out.append(shard)
+                continue
+            if writes_left <= 0 and window.pending:
+                left_out.append(shard)
             batch = self._assembly(window, fetched).batch(
-                rows_max=left,
+                rows_max=min(left, writes_left),
                 bytes_max=bytes_left,
                 finished_max=finished_left,
                 exact_after_us=0 if shard.draining else self._context.limits.exact_delete_after_us,
@@ -230,9 +236,10 @@ class CommitLane:
                 self._context.observe(WriteRefused(shard.shard_id, uuid, reason))
             if (writes := batch.writes) or batch.finished or batch.drains_events:
                 left -= writes + len(batch.finished) + len(batch.events_removed)
+                writes_left -= writes
                 finished_left = max(finished_left - len(batch.finished), 0)
                 batches.append((shard, batch))
-        self._left_out = [shard for shard, *_ in valid[considered:]]
+        self._left_out = left_out
         self._more_finished = finished_max > 0 and finished_left == 0
         return batches
 
@@ -444,6 +451,8 @@ class CommitLane:
                 self._context.observe(WriteRefused(shard.shard_id, entry.row.key[1], str(error)))
             else:
                 window.delete_refused(entry, self._context.clock.boottime_us())
+        # The window may have room for more.
+        shard.changed()
         return True
 
 

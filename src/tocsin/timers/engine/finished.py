@@ -1,10 +1,11 @@
-"""The timers of a window that have finished and are not deleted yet."""
+"""What a window holds of results that are not durable yet: above all, the timers that have finished and are not deleted
+yet."""
 
 from __future__ import annotations
 
 from bisect import insort
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
@@ -18,6 +19,42 @@ if TYPE_CHECKING:
 _OUTDATED_MAX = 1_000
 
 
+class _Sized(Protocol):
+    @property
+    def size(self) -> int: ...
+
+
+S = TypeVar("S", bound=_Sized)
+
+
+class SizedByUuid(dict[bytes, S]):
+    """By uuid, with the bytes of the records. Entries are set, deleted and popped, one at a time."""
+
+    __slots__ = ("bytes",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = 0
+
+    def __setitem__(self, uuid: bytes, entry: S) -> None:
+        former = self.get(uuid)
+        if former is not None:
+            self.bytes -= former.size
+        self.bytes += entry.size
+        dict.__setitem__(self, uuid, entry)
+
+    def __delitem__(self, uuid: bytes) -> None:
+        self.bytes -= dict.pop(self, uuid).size
+
+    def pop(self, uuid: bytes, default: S | None = None) -> S | None:  # type: ignore[override]
+        """Removes the entry and returns it, or the default."""
+        entry = dict.pop(self, uuid, None)
+        if entry is None:
+            return default
+        self.bytes -= entry.size
+        return entry
+
+
 class Finished(msgspec.Struct, eq=False, gc=False):
     """A timer that has finished and whose delete is not durable yet. `since_us` is when it finished, in boot time.
     `with_history` is whether its history row is written along with the delete."""
@@ -27,8 +64,13 @@ class Finished(msgspec.Struct, eq=False, gc=False):
     since_us: int
     with_history: bool = True
 
+    @property
+    def size(self) -> int:
+        """Bytes of the timer's record."""
+        return self.row.size
 
-class FinishedTimers(dict[bytes, Finished]):
+
+class FinishedTimers(SizedByUuid[Finished]):
     """By uuid, in the order in which they finished; `first` has them in the order of their keys. After a burst tens of
     thousands wait here, of which a commit takes hundreds: so none of them is looked at for each commit."""
 
@@ -41,7 +83,7 @@ class FinishedTimers(dict[bytes, Finished]):
         self._later: list[FireKey] = []
 
     def __setitem__(self, uuid: bytes, entry: Finished) -> None:
-        dict.__setitem__(self, uuid, entry)
+        SizedByUuid.__setitem__(self, uuid, entry)
         key = entry.row.key
         if self._first and key <= self._first[-1]:
             insort(self._first, key)

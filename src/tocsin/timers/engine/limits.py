@@ -59,13 +59,14 @@ class EngineLimits:
     )
     window_timers_max: int = setting(
         100_000,
-        "Timers that a node holds in memory before they are due, all shards together. Higher values take more memory "
-        "and need fewer loads where very many timers are due soon.",
+        "Timers that a node holds in memory, all shards together: before they are due, and after their calls until the "
+        "results are written. Higher values take more memory, need fewer loads where very many timers are due soon, and "
+        "let larger bursts fire before their results are written.",
     )
     window_bytes_max: int = setting(
         64 * 1024 * 1024,
-        "Bytes of timers that a node holds in memory before they are due, all shards together. Whichever of this and "
-        "`window_timers_max` is reached first applies.",
+        "Bytes of timers that a node holds in memory, likewise. Whichever of this and `window_timers_max` is reached "
+        "first applies.",
     )
     look_ahead_max_us: int = setting(
         300 * SECOND,

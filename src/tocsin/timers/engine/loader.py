@@ -68,14 +68,15 @@ class Loader:
         return (now + limits.look_ahead_max_us, _UUID_MAX)
 
     def _page_rows(self, window: Window) -> int:
-        """How many rows the next page may have: within the shard's fair share, unless the window is empty."""
+        """How many rows the next page may have: within the shard's fair share, unless the window is empty. Results that are
+        not durable yet count, so that a node that fires faster than the store takes results waits for it."""
         limits, context = self._context.limits, self._context
-        share = context.share_timers
-        if not window.rows:
+        share, (waiting, waiting_bytes) = context.share_timers, window.unwritten()
+        if not (window.rows or waiting):
             return min(limits.load_page_rows, share)
-        if window.row_bytes >= context.share_bytes // 2:
+        if window.row_bytes + waiting_bytes >= context.share_bytes // 2:
             return 0
-        room = share - len(window.rows)
+        room = share - len(window.rows) - waiting
         # Small pages while a full window drains would cost one read for every few timers.
         return min(limits.load_page_rows, room) if room >= min(limits.load_page_rows, share // 2) else 0
 

@@ -83,7 +83,7 @@ class Shard:
         self._notify_changed = changed
         self._notify_lost = lost
         self._orphaned: list[InFlightAttempt] = []
-        self._counted = (0, 0)
+        self._counted = (0, 0, 0, 0)
 
     def changed(self) -> None:
         """Call it after anything that may make a timer due or allow a load."""
@@ -204,28 +204,35 @@ class Shard:
         exceeded."""
         self._count()
         context, limits = self._context, self._context.limits
-        if context.window_timers > limits.window_timers_max or context.window_bytes > limits.window_bytes_max:
+        timers, size = context.window_timers + context.unwritten, context.window_bytes + context.unwritten_bytes
+        if timers > limits.window_timers_max or size > limits.window_bytes_max:
             self._shrink()
 
     def _count(self) -> None:
-        window = self.window
-        now = (len(window.rows), window.row_bytes) if window is not None else (0, 0)
-        self._context.window_timers += now[0] - self._counted[0]
-        self._context.window_bytes += now[1] - self._counted[1]
+        window, context, former = self.window, self._context, self._counted
+        now = (len(window.rows), window.row_bytes, *window.unwritten()) if window is not None else (0, 0, 0, 0)
+        context.window_timers += now[0] - former[0]
+        context.window_bytes += now[1] - former[1]
+        context.unwritten += now[2] - former[2]
+        context.unwritten_bytes += now[3] - former[3]
         self._counted = now
 
     def _shrink(self) -> None:
-        """Rule 13: a window above its fair share drops its latest rows until it has three quarters of the share."""
+        """Rule 13: a window above its fair share, with its results that are not durable yet, drops its latest rows until it
+        has three quarters of the share."""
         window, context = self.window, self._context
         if window is None or not window.rows:
             return
         share, share_bytes = context.share_timers, context.share_bytes
-        keep = len(window.rows)
-        if keep > share:
-            keep = max(share * 3 // 4, 1)
-        if window.row_bytes > share_bytes:
-            keep = min(keep, max(len(window.rows) * 3 * share_bytes // (4 * window.row_bytes), 1))
-        if keep < len(window.rows):
+        keep = rows = len(window.rows)
+        size, (waiting, waiting_bytes) = window.row_bytes, window.unwritten()
+        # Once they are written, the shard loads again.
+        least = 0 if waiting else 1
+        if rows + waiting > share:
+            keep = max(share * 3 // 4 - waiting, least)
+        if size and size + waiting_bytes > share_bytes:
+            keep = min(keep, max(rows * (3 * share_bytes - 4 * waiting_bytes) // (4 * size), least))
+        if keep < rows:
             window.truncate(keep)
             self._count()
 

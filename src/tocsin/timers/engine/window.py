@@ -21,7 +21,7 @@ from collections.abc import Collection, Container, Iterable, KeysView, Sequence
 from tocsin.model.errors import RequestExpired, TocsinError
 from tocsin.ports.store import KEY_MIN, FireKey
 from tocsin.timers.engine.event_log import EventLog
-from tocsin.timers.engine.finished import Finished, FinishedTimers
+from tocsin.timers.engine.finished import Finished, FinishedTimers, SizedByUuid
 from tocsin.timers.engine.in_flight import AttemptsInFlight
 from tocsin.timers.engine.monitored import MonitorMemory
 from tocsin.timers.engine.parts import Creates, Part
@@ -84,7 +84,7 @@ class Window:
         self.awaiting_write: dict[bytes, Row] = {}
         # The results of such attempts. Each counts if the client's write is refused.
         self.superseded: dict[bytes, Conclusion] = {}
-        self.retrying: dict[bytes, Row] = {}
+        self.retrying = SizedByUuid[Row]()
         self.queue = WriteQueue(epoch, incarnation)
         self.pending = self.queue.entries
         self._client_ops = self.queue.superseding
@@ -295,9 +295,12 @@ class Window:
         return bool(self.pending or self.finished or self.events.waits)
 
     def unwritten(self) -> tuple[int, int]:
-        """How many results of attempts wait for a batch, and the bytes of those timers' records."""
-        rows = [*(entry.row for entry in self.finished.values()), *self.retrying.values()]
-        return len(rows), sum(row.size for row in rows)
+        """How many results of attempts wait for a batch, and the bytes of those timers' records. While the store refuses
+        some, retries are left out: it may never take them, and nothing else should wait for that."""
+        finished, retrying = self.finished, self.retrying
+        if self._refused:
+            return len(finished), finished.bytes
+        return len(finished) + len(retrying), finished.bytes + retrying.bytes
 
     def being_written(self, uuid: bytes) -> bool:
         """Whether a batch, under way or to come, decides what becomes of the timer: it ends, is retried, or is changed by a
