@@ -393,7 +393,7 @@ class Window:
         remembered = self.remembered(batch.final.keys())
         for uuid, row in batch.final.items():
             if uuid in remembered:
-                if row is not None and self._known(row):
+                if row is not None and self.has_begun(row):
                     # A load returned this row before the commit was confirmed, and it has moved on since.
                     self._forget_former(row)
                     self._adopt(row)
@@ -566,7 +566,7 @@ class Window:
             uuid = row.key[1]
             if uuid in self._changed_since_load:
                 continue
-            if self._known(row):
+            if self.has_begun(row):
                 for attempt in self.in_flight.get(uuid, ()):
                     if attempt.row.identity == row.identity:
                         attempt.stale, attempt.superseded = False, uuid in self._client_ops
@@ -581,7 +581,7 @@ class Window:
         for committed in self._changed_since_load.values():
             if committed is None or not request.after < committed.key <= complete_to:
                 continue
-            if committed.timer.schedule is None or not self._known(committed):
+            if committed.timer.schedule is None or not self.has_begun(committed):
                 self._add(committed)
         self._changed_since_load, self.horizon = {}, complete_to
         return True
@@ -619,13 +619,8 @@ class Window:
         return set().union(*(place.keys() & wanted for place in places if place))
 
     def has_begun(self, row: Row) -> bool:
-        """Whether an attempt of this row, or of its schedule's occurrence, is in flight, or its result is about to be
-        written."""
-        return self._known(row)
-
-    def _known(self, row: Row) -> bool:
-        """Whether this very generation, or the same attempt of a schedule, is in flight, awaiting a write, retrying or
-        finished here."""
+        """Whether an attempt of this very generation, or the same attempt of a schedule, is in flight, or its result waits to
+        be written."""
         uuid, identity = row.key[1], row.identity
         for attempt in self.in_flight.get(uuid, ()):
             if attempt.row.identity == identity:
