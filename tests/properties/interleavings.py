@@ -522,7 +522,7 @@ class Interleaving:
             if stored.suspended is not None or stored.key > window.horizon or uuid in unsure:
                 continue
             row = window.rows.get(uuid)
-            if (row is None or row.generation != stored.generation) and not window._known(decoded_row(stored)):
+            if (row is None or row.generation != stored.generation) and not window.has_begun(decoded_row(stored)):
                 self._broken("INCOMPLETE", f"{uuid.hex()[:4]} at {stored.execute_at}, horizon {window.horizon[0]}")
         for uuid, row in window.rows.items():
             durable = self.store._shards[0].live.get(uuid)

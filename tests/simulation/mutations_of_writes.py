@@ -113,7 +113,7 @@ MUTATIONS = [
             condition="stays is not None and stays.key <= self._load.up_to",
         ),
     ),
-    mutation("a load adds a timer that is in flight", 9, never(WINDOW + "loaded", "self._known(row)")),
+    mutation("a load adds a timer that is in flight", 9, never(WINDOW + "loaded", "self.has_begun(row)")),
     mutation(
         "the end of a page is inferred from the row count",
         9,

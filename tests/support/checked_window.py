@@ -202,7 +202,7 @@ class CheckedWindow(Window):
         # The attempts of these end here, although schedules' rows go on with them.
         handed_over = {op.generation for op in batch.ops if op.kind is OpKind.HAND_OVER}
         for uuid, row in batch.final.items():
-            if row is not None and row.generation not in handed_over and self._known(row):
+            if row is not None and row.generation not in handed_over and self.has_begun(row):
                 events[uuid] = WindowEvent.COMMIT_UNCHANGED
             elif row is None or uuid in batch.suspended or row.key > self.horizon:
                 events[uuid] = WindowEvent.COMMIT_AWAY
