@@ -11,6 +11,9 @@ STORE = "tocsin.stores.memory:MemoryStore."
 _FIRST_WAITING = "tocsin.timers.engine.waiting_rows:WaitingRows.first_key"
 _WINDOW = "tests/unit/test_window.py::"
 _DAMAGED = "tests/unit/test_damaged_rows.py::"
+_FIRING_WAITS = (
+    "tests/simulation/test_lateness.py::test_firing_waits_for_a_store_that_takes_fewer_results_than_there_are_calls"
+)
 
 
 #: A retry is written whatever has become of its timer.
@@ -51,6 +54,22 @@ MUTATIONS = [
         replace(WINDOW + "to_fetch", "len(wanted) == uuids_max", by="False"),
         caught_by="tests/unit/test_bounded_reads.py::test_a_commit_reads_no_more_present_rows_than_memory_is_meant_for",
     ),
+    mutation(
+        "results that no commit has written leave room for more",
+        13,
+        replace(
+            "tocsin.timers.engine.loader:Loader._page_rows",
+            "share - len(window.rows) - waiting",
+            by="share - len(window.rows)",
+        ),
+        caught_by=_FIRING_WAITS,
+    ),
+    mutation(
+        "clients' writes leave no room for results that fall behind",
+        14,
+        replace("tocsin.timers.engine.committer:CommitLane._assembled", "rows_max // 2", by="1"),
+        caught_by=_FIRING_WAITS,
+    ),
     # commits
     mutation("a commit does not enter the window", 8, never(WINDOW + "committed", "stays.key")),
     mutation("a commit beyond the horizon enters the window", 8, leave_out(WINDOW + "committed", "stays.key")),
@@ -59,7 +78,7 @@ MUTATIONS = [
         8,
         only_if(WINDOW + "committed", "self._waiting.remove", condition="row is None or row.key <= self.horizon"),
     ),
-    mutation("a commit restores a row that has moved on", 8, never(WINDOW + "committed", "self._known")),
+    mutation("a commit restores a row that has moved on", 8, never(WINDOW + "committed", "self.has_begun")),
     mutation(
         "a commit keeps the states before its row",
         8,

@@ -83,7 +83,7 @@ def test_a_host_none_of_whose_paths_answers_leaves_slots_to_others() -> None:
 
 @pytest.mark.parametrize("size", [0, 10_000], ids=["many", "large"])
 def test_firing_waits_for_a_store_that_takes_fewer_results_than_there_are_calls(size: int) -> None:
-    limits = {"window_timers_max": 400, "window_bytes_max": 400 * max(size, 100), "batch_rows_max": 50}
+    limits = {"window_timers_max": 400, "window_bytes_max": 400 * size or 1 << 26, "batch_rows_max": 50}
     crowd = Crowd(shards=2, lanes=1, commit_target_us=0, **limits)
     for i in range(2_000):
         crowd.keep(f"f{i}", "fine", -60 + i / 1_000, shard=i % 2, size=size)
