@@ -62,6 +62,11 @@ MUTATIONS = [
             "share - len(window.rows) - waiting",
             by="share - len(window.rows)",
         ),
+        replace(
+            "tocsin.timers.engine.shard:Shard.recount",
+            "context.window_timers + context.unwritten",
+            by="context.window_timers",
+        ),
         caught_by=_FIRING_WAITS,
     ),
     mutation(
