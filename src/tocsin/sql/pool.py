@@ -46,19 +46,19 @@ C = TypeVar("C", bound=Session)
 class ServerOptions:
     """How a node uses a database server.
 
-    `loaders` connections serve the engine (loads, claims, heartbeats), `readers` connections lists and administration, so
-    that a long list never delays a claim. The server ends a statement after `statement_timeout_s`, which is a definite
-    failure. If its answer takes `answer_grace_s` longer, the connection is closed.
+    `loaders` connections serve the engine (loads, claims, records), `readers` connections lists and administration, so that
+    a long list never delays a claim. Heartbeats have one more. The server ends a statement after `statement_timeout_s`,
+    which is a definite failure. If its answer takes `answer_grace_s` longer, the connection is closed.
     """
 
     loaders: int = setting(
         3,
-        "Connections for loads, claims and heartbeats. With higher values more shards load at once.",
+        "Connections for loads, claims, and records such as namespaces. With higher values more shards load at once.",
         name="load_connections",
     )
     readers: int = setting(
         2,
-        "Connections for lists, namespaces and API keys. Higher values serve more lists at once.",
+        "Connections for lists. Higher values serve more lists at once.",
         name="read_connections",
     )
     connect_timeout_s: float = setting(

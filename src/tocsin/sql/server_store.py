@@ -31,6 +31,8 @@ class ServerStore(SqlStore, Generic[S, C]):
         self._lanes: WriterLanes[S, C] | None = None
         self._loaders: Pool[S, C] | None = None
         self._readers: Pool[S, C] | None = None
+        # What renews the node lease is small, and must not wait for pages of timers or the removal of what has expired.
+        self._leases: Pool[S, C] | None = None
         self._edges = LeftEdges()
 
     # -- what an adapter supplies besides what SqlStore names
@@ -69,6 +71,7 @@ class ServerStore(SqlStore, Generic[S, C]):
         self._edges = LeftEdges()
         options = self._server.options
         self._loaders, self._readers = self._pool(options.loaders), self._pool(options.readers)
+        self._leases = self._pool(1)
         self._lanes = WriterLanes([self._pool(1) for _ in range(options.writers)])
         try:
             self._total_shards = await self._fix_total_shards(total_shards)
@@ -80,15 +83,15 @@ class ServerStore(SqlStore, Generic[S, C]):
     async def close(self) -> None:
         """Waits for calls under way and disconnects."""
         lanes = self._lanes.pools if self._lanes is not None else []
-        pools = [pool for pool in (*lanes, self._loaders, self._readers) if pool is not None]
-        self._lanes = self._loaders = self._readers = None
+        pools = [pool for pool in (*lanes, self._loaders, self._readers, self._leases) if pool is not None]
+        self._lanes = self._loaders = self._readers = self._leases = None
         for pool in pools:
             await pool.close()
 
     async def facts(self) -> StoreFacts:
         """What the database reports about itself, and the connections."""
         lanes = self._lanes.pools if self._lanes is not None else []
-        pools = [*lanes, self._opened(self._loaders), self._opened(self._readers)]
+        pools = [*lanes, *map(self._opened, (self._loaders, self._readers, self._leases))]
         return (await super().facts())._replace(
             connections=sum(pool.size for pool in pools), connections_used=sum(pool.used for pool in pools)
         )
@@ -118,8 +121,18 @@ class ServerStore(SqlStore, Generic[S, C]):
     async def _rows(self, sql: str, *values: Value) -> Sequence[Sequence[Any]]:
         return await self._read(lambda connection: self._select(connection, sql, values))
 
+    async def _lease_rows(self, sql: str, *values: Value) -> Sequence[Sequence[Any]]:
+        pool = self._opened(self._leases)
+        return await pool.run(Activity.READING, lambda connection: self._select(connection, sql, values))
+
     async def _change(self, *steps: Step) -> int:
-        work = self._opened(self._loaders).run(Activity.WRITING, lambda connection: self._transact(connection, steps))
+        return await self._change_with(self._loaders, steps)
+
+    async def _lease_change(self, *steps: Step) -> int:
+        return await self._change_with(self._leases, steps)
+
+    async def _change_with(self, pool: Pool[S, C] | None, steps: Sequence[Step]) -> int:
+        work = self._opened(pool).run(Activity.WRITING, lambda connection: self._transact(connection, steps))
         return await work
 
     def _opened(self, pool: Pool[S, C] | None) -> Pool[S, C]:

@@ -113,6 +113,10 @@ class SqlStore(ABC):
     async def _engine_rows(self, sql: str, *values: Value) -> Sequence[Sequence[Any]]:
         """The rows of a SELECT of the engine, which never waits for a long list."""
 
+    async def _lease_rows(self, sql: str, *values: Value) -> Sequence[Sequence[Any]]:
+        """The rows of a SELECT by which a node renews its lease, which waits for no other work of the engine either."""
+        return await self._engine_rows(sql, *values)
+
     @abstractmethod
     async def _rows(self, sql: str, *values: Value) -> Sequence[Sequence[Any]]:
         """The rows of a SELECT."""
@@ -121,6 +125,10 @@ class SqlStore(ABC):
     async def _change(self, *steps: Step) -> int:
         """Runs the statements in one transaction. Returns how many rows the last one found or changed; 0 also if a required
         one before found none."""
+
+    async def _lease_change(self, *steps: Step) -> int:
+        """The same for what a node writes to renew its lease, which waits for no other work of the engine."""
+        return await self._change(*steps)
 
     @abstractmethod
     async def _page(self, query: LoadQuery) -> Loaded:
@@ -158,7 +166,7 @@ class SqlStore(ABC):
 
     async def now(self) -> int:
         """The database's clock."""
-        return int((await self._engine_rows(self.dialect.now))[0][0])
+        return int((await self._lease_rows(self.dialect.now))[0][0])
 
     # -- ownership
 
@@ -194,13 +202,13 @@ class SqlStore(ABC):
         """Writes the member row; returns the store's clock in microseconds, read after the row was written."""
         update = self.dialect.or_update("member_incarnation", "member_node", "member_address", "member_counter")
         columns = "member_incarnation, member_node, member_address, member_counter"
-        await self._change(Step(f"INSERT INTO members ({columns}) VALUES (?, ?, ?, ?){update}", member))
+        await self._lease_change(Step(f"INSERT INTO members ({columns}) VALUES (?, ?, ?, ?){update}", member))
         return await self.now()
 
     async def members(self) -> builtins.list[Member]:
         """All member rows."""
         sql = "SELECT member_incarnation, member_node, member_address, member_counter FROM members"
-        return [Member(*row) for row in await self._engine_rows(sql)]
+        return [Member(*row) for row in await self._lease_rows(sql)]
 
     async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
         """Removes a member row; with `counter`, only while the member's heartbeat counter is still that one, so that a member
@@ -352,8 +360,10 @@ class SqlStore(ABC):
 
     async def records_version(self, kind: str) -> int:
         """How many writes of the kind there were."""
-        version = await self.record(kind, "")
-        return 0 if version is None else version.version
+        found = await self._lease_rows(
+            "SELECT record_version FROM records WHERE record_kind = ? AND record_key = ''", kind
+        )
+        return int(found[0][0]) if found else 0
 
     async def _change_records(self, kind: str, sql: str, values: tuple[Value, ...]) -> bool:
         change = Step(sql, values, required=True)

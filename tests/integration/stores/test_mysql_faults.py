@@ -91,7 +91,7 @@ async def test_acknowledged_batches_survive_server_kills_and_failed_ones_have_no
     async with opened(mysql.new_url(), ServerOptions(writers=4)) as store:
 
         async def sessions_are_gone() -> None:
-            for pool in (store._loaders, store._readers):
+            for pool in (store._loaders, store._readers, store._leases):
                 assert pool is not None
                 for connection in pool._idle:
                     await until_noticed(connection)

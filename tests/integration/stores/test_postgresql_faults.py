@@ -124,7 +124,8 @@ def connections_gone(store: PostgresStore) -> list[asyncio.Event]:
     assert store._loaders is not None
     assert store._readers is not None
     events = []
-    for pool in (writing_pool(store), store._loaders, store._readers):
+    assert store._leases is not None
+    for pool in (writing_pool(store), store._loaders, store._readers, store._leases):
         for connection in pool._idle:
             events.append(ended := asyncio.Event())
             connection.add_termination_listener(lambda _, ended=ended: ended.set())  # type: ignore[attr-defined]
@@ -306,10 +307,10 @@ async def test_busy_pool_is_unavailable(postgresql_url: str) -> None:
         first = asyncio.create_task(store.shards())
         await until_waiting(other)
         with pytest.raises(StoreUnavailable, match="all 1 connections"):
-            await store.members()
+            await store.shards()
         await other.execute("ROLLBACK")
         assert await first == []
-        assert await store.members() == []
+        assert await store.shards() == []
 
 
 async def test_cancelled_read_returns_its_connection(postgresql_url: str) -> None:

@@ -1,0 +1,33 @@
+"""What keeps a node's lease never waits for pages of timers, for lists, or for the removal of what has expired."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.support.patience import PATIENCE_S
+from tests.support.pools import busy
+from tocsin.ports.store import Member
+from tocsin.stores.mysql.store import MysqlStore
+from tocsin.stores.postgresql.store import PostgresStore
+from tocsin.testing.store_conformance_base import ALICE
+
+STORES = {"postgresql": PostgresStore, "mysql": MysqlStore}
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest) -> PostgresStore | MysqlStore:
+    return STORES[request.param](request.getfixturevalue(f"{request.param}_url"))
+
+
+async def test_heartbeats_have_a_connection_of_their_own(store: PostgresStore | MysqlStore) -> None:
+    await store.open(4)
+    try:
+        async with busy(store._loaders), busy(store._readers), asyncio.timeout(PATIENCE_S):
+            member = Member(ALICE, "a", "http://a", 1)
+            assert await store.heartbeat(member) > 0
+            assert await store.members() == [member]
+            assert await store.records_version("kind") == 0
+    finally:
+        await store.close()
