@@ -59,11 +59,11 @@ R = TypeVar("R", Flow, Calendar, Credential)
 #: few bytes may fit where a client's write does not.
 STORE_FULL_LASTS_US = 10_000_000
 _NO_CREDENTIALS: Mapping[str, Credential] = MappingProxyType({})
-#: Claims, loads, sweeps and releases at once on a node. More than a store has connections for would queue there, and delay
-#: heartbeats.
+#: Claims, loads, sweeps and releases at once on a node. More would queue for a store's connections, and delay what commits and
+#: the supervision of shards read.
 SHARD_CALLS_MAX = 8
-#: Reads at once of the states that commits need, of all lanes: clients wait for them, and heartbeats use the same connections
-#: of a store.
+#: Reads at once of the states that commits need, of all lanes: clients wait for them, and claims and loads use the same
+#: connections of a store.
 FETCHES_MAX = 2
 
 
@@ -375,7 +375,7 @@ class Context:
 
     async def in_turn(self, call: Awaitable[T]) -> T:
         """Like `bounded`, for calls that all shards of a node may make at once: only `SHARD_CALLS_MAX` run at a time, so that
-        heartbeats, commits and reads of ownership never queue behind hundreds of claims."""
+        what commits read, and reads of ownership, never queue behind hundreds of claims."""
         async with self._turns:
             return await self.bounded(call)
 
