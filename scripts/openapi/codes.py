@@ -467,23 +467,24 @@ FAILURES: dict[str, AttemptFailure] = {
         "namespace, and a destination that occupies all slots, or allow more time.",
     ),
     "HTTP_STATUS": AttemptFailure(
-        False,
-        "Service calls only: the service responded with a status other than 2xx; see `responseMeta`.",
+        True,
+        "Service calls only: the service responded with a status other than 2xx; see `responseMeta`. A 4xx status "
+        "other than 408, 425, and 429 is final.",
         "Check the response stored with the call.",
     ),
     "INTERRUPTED": AttemptFailure(
-        False,
+        True,
         "Service calls only: the process stopped during the request, and the call has used all its executions "
         "(`agent.executions_max`).",
         "Find out whether the request took effect before submitting it again.",
     ),
     "START_TIMEOUT": AttemptFailure(
-        False,
+        True,
         "Service calls only: the request did not start within `agent.start_timeout`. It was not sent.",
         "Submit it again; check for a destination that occupies all slots.",
     ),
     "WATCHDOG_TIMEOUT": AttemptFailure(
-        False,
+        True,
         "Service calls only: the request started, and its record is missing.",
         "Find out whether the request took effect before submitting it again.",
     ),
