@@ -25,13 +25,14 @@ from tocsin.model.errors import Overloaded, TocsinError, Unavailable
 from tocsin.ports.event import AnyEvent, Counter, LineLimit
 
 
-class Envelope(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, gc=False):
+class Envelope(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, dict=True):
     """One message and its origin.
 
     `id` is a UUID v7; a message that is sent again keeps it, so that duplicates are recognised. `type` names the payload's
     schema, `aggregate_id` what the message is about: messages of one aggregate stay in order. `correlation_id` is the same
     for everything that one request caused; `causation_id` is the id of the message that directly caused this one, None if a
-    due time caused it. `timestamp_ms` is the wall clock when the message was created. `payload` is JSON."""
+    due time caused it. `timestamp_ms` is the wall clock when the message was created. `payload` is JSON; who decodes it may
+    keep the result in the `__dict__`."""
 
     id: str
     type: str

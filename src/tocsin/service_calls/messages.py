@@ -345,8 +345,8 @@ COMMANDS = tuple(Command.__subclasses__())
 REPLIES = tuple(Reply.__subclasses__())
 EVENTS = tuple(Event.__subclasses__())
 
-#: Decoded messages in each of the two generations of the cache, and bytes of their payloads: a call's body may have 100 KiB.
-_REMEMBERED_MAX, _REMEMBERED_BYTES_MAX = 2_048, 2**20
+#: Where an envelope keeps its decoded message.
+_OPENED = "opened"
 
 
 def _to_text(value: object) -> str:
@@ -367,8 +367,8 @@ _encode = msgspec.json.Encoder(enc_hook=_to_text).encode
 class Registry:
     """The known message types. `seal` and `open` are the only ways into and out of an envelope.
 
-    The most recently decoded messages are cached by envelope, because the same envelope object is often opened twice:
-    when the bus checks it and when a handler receives it.
+    An envelope keeps its decoded message, because the same one is often opened twice: when the bus checks it and when a
+    handler receives it.
     """
 
     types: ClassVar[dict[str, type[Message]]] = {kind.__name__: kind for kind in (*COMMANDS, *REPLIES, *EVENTS)}
@@ -377,9 +377,6 @@ class Registry:
         self._new_id = new_id
         self._now_us = now_us
         self._decoders = {name: msgspec.json.Decoder(kind, dec_hook=_from_text) for name, kind in self.types.items()}
-        self._opened: dict[str, tuple[Envelope, Message]] = {}
-        self._opened_bytes = 0
-        self._opened_before: dict[str, tuple[Envelope, Message]] = {}
 
     def seal(
         self, message: Message, *, tenant_id: str, correlation_id: str, causation_id: str | None, id: str | None = None
@@ -408,15 +405,10 @@ class Registry:
 
     def open(self, envelope: Envelope) -> Message:
         """The message in the envelope. Raises InvalidMessage if the payload does not match its type."""
-        known = self._opened.get(envelope.id) or self._opened_before.get(envelope.id)
-        if known is not None and known[0] is envelope:
-            return known[1]
-        message = self._decode(envelope)
-        if len(self._opened) >= _REMEMBERED_MAX or self._opened_bytes >= _REMEMBERED_BYTES_MAX:
-            self._opened_before, self._opened, self._opened_bytes = self._opened, {}, 0
-        self._opened[envelope.id] = envelope, message
-        self._opened_bytes += len(envelope.payload)
-        return message
+        known: Message | None = envelope.__dict__.get(_OPENED)
+        if known is None:
+            known = envelope.__dict__[_OPENED] = self._decode(envelope)
+        return known
 
     def _decode(self, envelope: Envelope) -> Message:
         decoder = self._decoders.get(envelope.type)

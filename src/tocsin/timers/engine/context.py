@@ -59,8 +59,8 @@ R = TypeVar("R", Flow, Calendar, Credential)
 #: few bytes may fit where a client's write does not.
 STORE_FULL_LASTS_US = 10_000_000
 _NO_CREDENTIALS: Mapping[str, Credential] = MappingProxyType({})
-#: Claims, loads, sweeps and releases at once on a node. More would queue for a store's connections, and delay what commits and
-#: the supervision of shards read.
+#: Claims, loads, sweeps and releases at once on a node. More would queue for a store's connections, and delay what commits
+#: and the supervision of shards read.
 SHARD_CALLS_MAX = 8
 #: Reads at once of the states that commits need, of all lanes: clients wait for them, and claims and loads use the same
 #: connections of a store.
