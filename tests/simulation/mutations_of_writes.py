@@ -12,7 +12,7 @@ _FIRST_WAITING = "tocsin.timers.engine.waiting_rows:WaitingRows.first_key"
 _WINDOW = "tests/unit/test_window.py::"
 _DAMAGED = "tests/unit/test_damaged_rows.py::"
 _FIRING_WAITS = (
-    "tests/simulation/test_lateness.py::test_firing_waits_for_a_store_that_takes_fewer_results_than_there_are_calls"
+    "tests/simulation/test_slow_commits.py::test_firing_waits_for_a_store_that_takes_fewer_results_than_there_are_calls"
 )
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
 
 import pytest
 
-from tests.simulation.crowd import SECOND, Crowd
+from tests.simulation.crowd import Crowd
 from tocsin.ports.forward import REFUSED
 from tocsin.ports.observer import AttemptFinished, TimerSuspended
-from tocsin.ports.store import Applied, FireKey, Loaded, ShardBatch
-from tocsin.testing.clock import EPOCH_US
+from tocsin.ports.store import FireKey, Loaded
 from tocsin.timers.engine.admission import IDLE_DESTINATION_US, IDLE_DESTINATIONS_MAX
 from tocsin.timers.engine.limits import EngineLimits
 
@@ -79,48 +77,6 @@ def test_a_host_none_of_whose_paths_answers_leaves_slots_to_others() -> None:
     crowd.run(17, count)
     # At first equal parts of nearly all slots; then as many as four silent paths of four slots each.
     assert in_flight == [244, 16]
-
-
-@pytest.mark.parametrize("size", [0, 10_000], ids=["many", "large"])
-def test_firing_waits_for_a_store_that_takes_fewer_results_than_there_are_calls(size: int) -> None:
-    limits = {
-        "window_timers_max": 400,
-        "window_bytes_max": 400 * size or 1 << 26,
-        "batch_rows_max": 50,
-        "callbacks_in_flight_max": 100,
-    }
-    crowd = Crowd(shards=2, lanes=1, commit_target_us=0, **limits)
-    for i in range(2_000):
-        crowd.keep(f"f{i}", "fine", -60 + i / 1_000, shard=i % 2, size=size)
-    apply = crowd.store.apply
-
-    async def slow(batches: Sequence[ShardBatch]) -> list[Applied]:
-        # 100 rows a second, as many as are created.
-        await asyncio.sleep(0.5)
-        return await apply(batches)
-
-    async def begin() -> None:
-        crowd.store.apply = slow  # type: ignore[method-assign]
-
-    most: list[int] = []
-
-    async def create() -> None:
-        for i in range(600):
-            # As many as the store takes: they would leave no room for results.
-            for shard in range(2):
-                crowd.create(f"c{i}-{shard}", "later", 3_600, shard=shard)
-            windows = [shard.window for shard in crowd.supervisor.shards.values()]
-            most.append(sum(window.unwritten()[0] for window in windows if window is not None))
-            await asyncio.sleep(0.02)
-        crowd.store.apply = apply  # type: ignore[method-assign]
-
-    crowd.run(40, create, before=begin)
-    assert len(crowd.late_s()) == len(crowd.receivers.calls) == 2_000
-    calls = [sum(call.at_us < EPOCH_US + second * SECOND for call in crowd.receivers.calls) for second in range(40)]
-    # What is in flight counts only when it is answered.
-    assert max(most) <= 400 + 100
-    # Half of each commit.
-    assert 300 < calls[12] - calls[2] < 700
 
 
 def test_resumed_timers_are_not_suspended_repeatedly() -> None:

@@ -107,10 +107,13 @@ def test_refused_retry_neither_fires_nor_is_lost() -> None:
     bench.fire()
     bench.window.answered(bench.attempt, NextAttempt(bench.attempt.row.timer, 30), 0)
     bench.window.refuse(bench.window.pending.popleft(), DefiniteFailure("no"), 50)
+    assert (bench.window.unwritten()[0], *bench.window.awaited()) == (1, 0, 0)
     assert not bench.window.try_refused_again(49)
     assert bench.window.due(1_000) is None
     assert bench.window.try_refused_again(50)
+    assert bench.window.awaited() == bench.window.unwritten()
     bench.commit(bench.assemble())
+    assert bench.window.unwritten() == bench.window.awaited() == (0, 0)
     assert bench.window.next_key() == (30, UUID)
 
 

@@ -208,7 +208,8 @@ class CommitLane:
             waiting = sum(window.queue.operations for _, window, _ in valid)
             finished_max = min(finished_max, max(rows_max - waiting, rows_max // 2 if self._behind else 1, 1))
             if self._behind:
-                writes_left = max(rows_max - finished_max, 1)
+                results = sum(len(window.finished) for _, window, _ in valid)
+                writes_left = max(rows_max - min(finished_max, results), 1)
         if self._left_out:
             turns = {shard: turn for turn, shard in enumerate(self._left_out)}
             valid.sort(key=lambda each: turns.get(each[0], len(turns)))
@@ -409,7 +410,10 @@ class CommitLane:
 
     async def _commit_apart(self, shard: Shard, ops: int) -> bool:
         """Bisects a refused batch: commits ever smaller parts until the offending row is alone and refused."""
-        return await self._bisect_ops(shard, ops) and await self._commit_finished_singly(shard)
+        done = await self._bisect_ops(shard, ops) and await self._commit_finished_singly(shard)
+        # What is refused leaves room for more, though nothing was written.
+        shard.changed()
+        return done
 
     async def _bisect_ops(self, shard: Shard, count: int) -> bool:
         if count == 0 or shard.window is None:
@@ -451,8 +455,6 @@ class CommitLane:
                 self._context.observe(WriteRefused(shard.shard_id, entry.row.key[1], str(error)))
             else:
                 window.delete_refused(entry, self._context.clock.boottime_us())
-        # The window may have room for more.
-        shard.changed()
         return True
 
 

@@ -55,6 +55,36 @@ class SizedByUuid(dict[bytes, S]):
         return entry
 
 
+class RetryingRows(SizedByUuid["Row"]):
+    """Rows whose next attempt, or what follows an occurrence, is not durable yet; `refused` are those of them that the store
+    has refused to write."""
+
+    __slots__ = ("refused",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused = SizedByUuid["Row"]()
+
+    def __setitem__(self, uuid: bytes, row: Row) -> None:
+        self.refused.pop(uuid)
+        SizedByUuid.__setitem__(self, uuid, row)
+
+    def __delitem__(self, uuid: bytes) -> None:
+        self.refused.pop(uuid)
+        SizedByUuid.__delitem__(self, uuid)
+
+    def pop(self, uuid: bytes, default: Row | None = None) -> Row | None:  # type: ignore[override]
+        """Removes the row and returns it, or the default."""
+        self.refused.pop(uuid)
+        return SizedByUuid.pop(self, uuid, default)
+
+    def refuse(self, uuid: bytes) -> None:
+        """The store has refused to write the row, if it is here."""
+        row = self.get(uuid)
+        if row is not None:
+            self.refused[uuid] = row
+
+
 class Finished(msgspec.Struct, eq=False, gc=False):
     """A timer that has finished and whose delete is not durable yet. `since_us` is when it finished, in boot time.
     `with_history` is whether its history row is written along with the delete."""

@@ -69,9 +69,15 @@ class Loader:
 
     def _page_rows(self, window: Window) -> int:
         """How many rows the next page may have: within the shard's fair share, unless the window is empty. Results that are
-        not durable yet count, so that a node that fires faster than the store takes results waits for it."""
+        not durable yet count where the node's memory is half full, so that a node that fires faster than the store takes
+        results waits for it, but no burst in one of many shards does."""
         limits, context = self._context.limits, self._context
-        share, (waiting, waiting_bytes) = context.share_timers, window.unwritten()
+        share, (waiting, waiting_bytes) = context.share_timers, window.awaited()
+        if (
+            context.window_timers + context.unwritten <= limits.window_timers_max // 2
+            and context.window_bytes + context.unwritten_bytes <= limits.window_bytes_max // 2
+        ):
+            waiting = waiting_bytes = 0
         if not (window.rows or waiting):
             return min(limits.load_page_rows, share)
         if window.row_bytes + waiting_bytes >= context.share_bytes // 2:

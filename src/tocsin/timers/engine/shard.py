@@ -9,6 +9,7 @@ from tocsin.model.errors import ShardMoved
 from tocsin.model.monitor import Ping
 from tocsin.ports.observer import ShardClaimed, ShardLost, TimerSuspended
 from tocsin.ports.store import KEY_MIN
+from tocsin.timers.engine.admission import DEFERRED_PART
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.flow_order import ShardOrder
 from tocsin.timers.engine.monitored import MonitorMemory
@@ -210,7 +211,7 @@ class Shard:
 
     def _count(self) -> None:
         window, context, former = self.window, self._context, self._counted
-        now = (len(window.rows), window.row_bytes, *window.unwritten()) if window is not None else (0, 0, 0, 0)
+        now = (len(window.rows), window.row_bytes, *window.awaited()) if window is not None else (0, 0, 0, 0)
         context.window_timers += now[0] - former[0]
         context.window_bytes += now[1] - former[1]
         context.unwritten += now[2] - former[2]
@@ -219,19 +220,19 @@ class Shard:
 
     def _shrink(self) -> None:
         """Rule 13: a window above its fair share, with its results that are not durable yet, drops its latest rows until it
-        has three quarters of the share."""
+        has three quarters of the share; but it keeps a quarter of the share, as many as may be deferred there: else deferred
+        rows, the earliest, would have it read all of its results again."""
         window, context = self.window, self._context
         if window is None or not window.rows:
             return
         share, share_bytes = context.share_timers, context.share_bytes
         keep = rows = len(window.rows)
-        size, (waiting, waiting_bytes) = window.row_bytes, window.unwritten()
-        # Once they are written, the shard loads again.
-        least = 0 if waiting else 1
+        size, (waiting, waiting_bytes) = window.row_bytes, window.awaited()
         if rows + waiting > share:
-            keep = max(share * 3 // 4 - waiting, least)
-        if size and size + waiting_bytes > share_bytes:
-            keep = min(keep, max(rows * (3 * share_bytes - 4 * waiting_bytes) // (4 * size), least))
+            keep = max(share * 3 // 4 - waiting, share // DEFERRED_PART, 1)
+        if size + waiting_bytes > share_bytes:
+            kept_bytes = max(share_bytes * 3 // 4 - waiting_bytes, share_bytes // DEFERRED_PART)
+            keep = min(keep, max(rows * kept_bytes // max(size, 1), 1))
         if keep < rows:
             window.truncate(keep)
             self._count()

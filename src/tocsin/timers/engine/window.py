@@ -21,7 +21,7 @@ from collections.abc import Collection, Container, Iterable, KeysView, Sequence
 from tocsin.model.errors import RequestExpired, TocsinError
 from tocsin.ports.store import KEY_MIN, FireKey
 from tocsin.timers.engine.event_log import EventLog
-from tocsin.timers.engine.finished import Finished, FinishedTimers, SizedByUuid
+from tocsin.timers.engine.finished import Finished, FinishedTimers, RetryingRows
 from tocsin.timers.engine.in_flight import AttemptsInFlight
 from tocsin.timers.engine.monitored import MonitorMemory
 from tocsin.timers.engine.parts import Creates, Part
@@ -84,7 +84,7 @@ class Window:
         self.awaiting_write: dict[bytes, Row] = {}
         # The results of such attempts. Each counts if the client's write is refused.
         self.superseded: dict[bytes, Conclusion] = {}
-        self.retrying = SizedByUuid[Row]()
+        self.retrying = RetryingRows()
         self.queue = WriteQueue(epoch, incarnation)
         self.pending = self.queue.entries
         self._client_ops = self.queue.superseding
@@ -295,16 +295,16 @@ class Window:
         return bool(self.pending or self.finished or self.events.waits)
 
     def unwritten(self) -> tuple[int, int]:
-        """How many results of attempts wait for a batch, and the bytes of those timers' records. While the store refuses
-        some, retries are left out: it may never take them, and nothing else should wait for that."""
-        finished, retrying = self.finished, self.retrying
-        if self._refused:
-            return len(finished), finished.bytes
-        return len(finished) + len(retrying), finished.bytes + retrying.bytes
+        """How many results of attempts are not durable yet, and the bytes of those timers' records."""
+        return len(self.finished) + len(self.retrying), self.finished.bytes + self.retrying.bytes
+
+    def awaited(self) -> tuple[int, int]:
+        """The same without those that the store has refused: it may never take them, and nothing should wait for that."""
+        (count, size), refused = self.unwritten(), self.retrying.refused
+        return count - len(refused), size - refused.bytes
 
     def being_written(self, uuid: bytes) -> bool:
-        """Whether a batch, under way or to come, decides what becomes of the timer: it ends, is retried, or is changed by a
-        client."""
+        """Whether a batch, under way or to come, ends, retries or changes the timer."""
         return any(uuid in each for each in (self.finished, self.retrying, self.awaiting_write, self._client_ops))
 
     @property
@@ -372,6 +372,7 @@ class Window:
             _, refused = self._refused.popleft()
             any_again = True
             if isinstance(refused, WriteOp):
+                self.retrying.refused.pop(refused.uuid)
                 self.pending.append(refused)
                 continue
             uuid = refused.row.key[1]
@@ -501,6 +502,7 @@ class Window:
         else:
             # The old row stays stored, and memory keeps it from firing, until `try_refused_again`.
             self._refused.append((boot_us, op))
+            self.retrying.refuse(op.uuid)
         op.answer(error)
 
     def refuse_first(self, op: WriteOp, error: TocsinError, boot_us: int) -> None:
