@@ -502,11 +502,11 @@ class Interleaving:
             self._check_complete(present)
 
     def _check_memory(self, window: Window) -> None:
-        if window.row_bytes != sum(row.size for row in window.rows.values()):
-            self._broken("ACCOUNT", f"{window.row_bytes} bytes")
+        if window.waiting.bytes != sum(row.size for row in window.rows.values()):
+            self._broken("ACCOUNT", f"{window.waiting.bytes} bytes")
         if window.in_flight_count != sum(len(attempts) for attempts in window.in_flight.values()):
             self._broken("ACCOUNT", f"{window.in_flight_count} attempts")
-        known = {*window._waiting._order, *window._waiting._deferred}
+        known = {*window.waiting._order, *window.waiting._deferred}
         for row in window.rows.values():
             if row.key not in known:
                 self._broken("ACCOUNT", f"{row.key[1].hex()[:4]} is in no order")

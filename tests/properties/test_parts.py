@@ -106,7 +106,7 @@ class Side(Bench):
             "window": [sorted(place) for place in places],
             "waiting": [(row.key, row.generation, row.size) for row in window.rows.values()],
             "writes": dict(window.queue.superseding),
-            "bytes": window.row_bytes,
+            "bytes": window.waiting.bytes,
             "horizon": window.horizon,
         }
 

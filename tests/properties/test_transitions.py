@@ -41,6 +41,6 @@ def test_timer_that_moves_without_an_event_is_reported() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
-    bench.window._waiting.remove(bench.window.rows.popitem()[0])
+    bench.window.waiting.remove(bench.window.rows.popitem()[0])
     with pytest.raises(ForbiddenTransition, match="WAITING without an event ABSENT"):
         bench.window.check_all()

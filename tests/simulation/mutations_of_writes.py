@@ -81,7 +81,7 @@ MUTATIONS = [
     mutation(
         "a commit beyond the horizon leaves the former row in the window",
         8,
-        only_if(WINDOW + "committed", "self._waiting.remove", condition="row is None or row.key <= self.horizon"),
+        only_if(WINDOW + "committed", "self.waiting.remove", condition="row is None or row.key <= self.horizon"),
     ),
     mutation("a commit restores a row that has moved on", 8, never(WINDOW + "committed", "self.has_begun")),
     mutation(
@@ -282,7 +282,7 @@ MUTATIONS = [
     mutation(
         "the delete watermark passes in-flight attempts",
         11,
-        replace(WINDOW + "first_unfinished", "self._attempts.first_key()", by="self._waiting.first_key()"),
+        replace(WINDOW + "first_unfinished", "self._attempts.first_key()", by="self.waiting.first_key()"),
     ),
     mutation(
         "the delete watermark passes superseded results",

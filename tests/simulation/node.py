@@ -248,8 +248,8 @@ class Node:
                 } or (window.pending if part == "pending" else ())
                 if left:
                     yield f"{self.name} shard {shard.shard_id}: {len(left)} {part}"
-            if window._client_ops or window.row_bytes or window.in_flight_count:
-                yield f"{self.name} shard {shard.shard_id}: accounts {window._client_ops} {window.row_bytes}"
+            if window._client_ops or window.waiting.bytes or window.in_flight_count:
+                yield f"{self.name} shard {shard.shard_id}: accounts {window._client_ops} {window.waiting.bytes}"
         if self.context.window_timers or self.context.window_bytes:
             yield f"{self.name}: account of {self.context.window_timers} timers, {self.context.window_bytes} bytes"
         for account, left in self._accounts(self.supervisor):

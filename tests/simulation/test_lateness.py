@@ -63,6 +63,19 @@ def test_healthy_path_is_on_time_beside_a_hung_path_of_the_same_host(size: int) 
     assert max(in_flight) in (204, 205)
 
 
+def test_large_timers_are_on_time_behind_a_small_one_that_is_deferred() -> None:
+    crowd = Crowd(window_bytes_max=20_000, destination_in_flight_max=1, breaker=False)
+    for i in range(2):
+        # The second one is deferred.
+        crowd.keep(f"h{i}", "hung", -60 + i)
+    for i in range(10):
+        crowd.keep(f"f{i}", "fine", 2 + i, size=16_000)
+    crowd.run(20)
+    late = crowd.late_s()
+    assert len(late) == 10
+    assert max(late.values()) < 0.5
+
+
 def test_a_host_none_of_whose_paths_answers_leaves_slots_to_others() -> None:
     crowd = Crowd(breaker=False)
     for i in range(600):

@@ -138,7 +138,7 @@ class CheckedWindow(Window):
             return super().due(now_us)
 
     def defer(self) -> None:
-        with self._event(WindowEvent.DEFER, [self._waiting._order[0][1]]):
+        with self._event(WindowEvent.DEFER, [self.waiting._order[0][1]]):
             super().defer()
 
     def put_back(self, row: Row) -> None:
@@ -234,4 +234,4 @@ def state_of(window: Window, uuid: bytes) -> TimerState:
         return TimerState.EARLY
     if window._suspending.get(uuid) == row.generation:
         return TimerState.SUSPENDING
-    return TimerState.WAITING if row.key in window._waiting._order else TimerState.DEFERRED
+    return TimerState.WAITING if row.key in window.waiting._order else TimerState.DEFERRED

@@ -80,7 +80,7 @@ class Loader:
             waiting = waiting_bytes = 0
         if not (window.rows or waiting):
             return min(limits.load_page_rows, share)
-        if window.row_bytes + waiting_bytes >= context.share_bytes // 2:
+        if window.waiting.bytes + waiting_bytes >= context.share_bytes // 2:
             return 0
         room = share - len(window.rows) - waiting
         # Small pages while a full window drains would cost one read for every few timers.

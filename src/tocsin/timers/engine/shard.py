@@ -211,7 +211,7 @@ class Shard:
 
     def _count(self) -> None:
         window, context, former = self.window, self._context, self._counted
-        now = (len(window.rows), window.row_bytes, *window.awaited()) if window is not None else (0, 0, 0, 0)
+        now = (len(window.rows), window.waiting.bytes, *window.awaited()) if window is not None else (0, 0, 0, 0)
         context.window_timers += now[0] - former[0]
         context.window_bytes += now[1] - former[1]
         context.unwritten += now[2] - former[2]
@@ -226,15 +226,15 @@ class Shard:
         if window is None or not window.rows:
             return
         share, share_bytes = context.share_timers, context.share_bytes
-        keep = rows = len(window.rows)
-        size, (waiting, waiting_bytes) = window.row_bytes, window.awaited()
+        rows, size = len(window.rows), window.waiting.bytes
+        waiting, waiting_bytes = window.awaited()
+        rows_max, bytes_max = rows, size
         if rows + waiting > share:
-            keep = max(share * 3 // 4 - waiting, share // DEFERRED_PART, 1)
+            rows_max = max(share * 3 // 4 - waiting, share // DEFERRED_PART)
         if size + waiting_bytes > share_bytes:
-            kept_bytes = max(share_bytes * 3 // 4 - waiting_bytes, share_bytes // DEFERRED_PART)
-            keep = min(keep, max(rows * kept_bytes // max(size, 1), 1))
-        if keep < rows:
-            window.truncate(keep)
+            bytes_max = max(share_bytes * 3 // 4 - waiting_bytes, share_bytes // DEFERRED_PART)
+        if rows_max < rows or bytes_max < size:
+            window.truncate(window.waiting.fitting(rows_max, bytes_max))
             self._count()
 
 

@@ -23,6 +23,10 @@ def key_before(key: FireKey) -> FireKey:
     return (instant, (number - 1).to_bytes(16, "big")) if number else (instant - 1, b"\xff" * 16)
 
 
+def _key_of(row: Row) -> FireKey:
+    return row.key
+
+
 class WaitingRows:
     """Rows by uuid, in two orders of their keys: those that wait for their instant, and those that were deferred."""
 
@@ -54,6 +58,17 @@ class WaitingRows:
         row = self.by_uuid.pop(uuid, None)
         if row is not None:
             self.bytes -= row.size
+
+    def fitting(self, count_max: int, bytes_max: int) -> int:
+        """How many of the earliest rows are at most so many, with so many bytes; but up to the first one that is not
+        deferred at least: else those that are would keep the window from all others."""
+        order, size, any_waits = set(self._order), 0, False
+        for number, row in enumerate(sorted(self.by_uuid.values(), key=_key_of)):
+            size += row.size
+            if any_waits and (number >= count_max or size > bytes_max):
+                return number
+            any_waits = any_waits or row.key in order
+        return len(self.by_uuid)
 
     def truncate(self, keep: int) -> FireKey | None:
         """Removes all but the `keep` earliest rows; returns the smallest key removed, or None."""

@@ -74,8 +74,9 @@ class Window:
         # Whether batches have a watermark; without `range_delete` the batch also has the deletes of all that it covers.
         self.delete_watermark = delete_watermark or range_delete
         self.horizon: FireKey = KEY_MIN
-        self._waiting = WaitingRows()
-        self.rows = self._waiting.by_uuid
+        #: They wait for their instants, or for a slot.
+        self.waiting = WaitingRows()
+        self.rows = self.waiting.by_uuid
         self._attempts = AttemptsInFlight()
         self.in_flight = self._attempts.by_uuid
         self.finished = FinishedTimers()
@@ -103,11 +104,6 @@ class Window:
             # Only a load shows whether its row is still the durable one (rule 3).
             attempt.superseded = attempt.stale = True
             self._attempts.add(attempt)
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of the records of `rows`."""
-        return self._waiting.bytes
 
     @property
     def in_flight_count(self) -> int:
@@ -166,16 +162,16 @@ class Window:
 
     def next_key(self) -> FireKey | None:
         """The smallest key that waits for its instant; None if there is none."""
-        return self._waiting.next_key()
+        return self.waiting.next_key()
 
     def longest_wait_us(self, now_us: int) -> int:
         """How long the oldest due row has waited, deferred rows included, in microseconds; 0 when none is due. Where many
         rows were accepted long after their instants, it is that of the oldest among the rows checked."""
-        return self._waiting.longest_wait_us(now_us)
+        return self.waiting.longest_wait_us(now_us)
 
     def due(self, now_us: int) -> Row | None:
         """The next row whose instant has come (rule 12), or None. It stays until `dispatch` or `defer`."""
-        while (row := self._waiting.first()) is not None and row.key[0] <= now_us:
+        while (row := self.waiting.first()) is not None and row.key[0] <= now_us:
             if self._suspending.get(row.key[1]) != row.generation:
                 return row
             # The key is from before its attempt, which was not sent.
@@ -184,11 +180,11 @@ class Window:
 
     def defer(self) -> None:
         """Defers the row that `due` returned, because its destination is busy: it stays, and `due` no longer returns it."""
-        self._waiting.defer()
+        self.waiting.defer()
 
     def put_back(self, row: Row) -> None:
         """Returns a deferred row to the order of instants: it is no longer due, or has to be dispatched again."""
-        self._waiting.put_back(row)
+        self.waiting.put_back(row)
 
     def holds(self, row: Row) -> bool:
         """Whether this very row is still in the window, and not about to be suspended: if it was put back and deferred again,
@@ -199,7 +195,7 @@ class Window:
     def dispatch(self, row: Row) -> InFlightAttempt:
         """Moves the row from the window to an in-flight attempt, until `answered` or `not_sent`."""
         uuid = row.key[1]
-        self._waiting.remove(uuid)
+        self.waiting.remove(uuid)
         superseded = uuid in self._client_ops
         if superseded:
             # A load may have returned the row before its commit is confirmed, while former attempts go on: their results
@@ -350,7 +346,7 @@ class Window:
         """The smallest key of a row in memory that has not finished: a range delete must not reach it. A retrying timer does
         not count if its uuid is in `rewritten`."""
         waiting = (row.key for row in self.awaiting_write.values())
-        limit = min(self._waiting.first_key(), self._attempts.first_key(), *waiting)
+        limit = min(self.waiting.first_key(), self._attempts.first_key(), *waiting)
         for uuid, row in self.retrying.items():
             if uuid not in rewritten:
                 limit = min(limit, row.key)
@@ -399,7 +395,7 @@ class Window:
                     self._forget_former(row)
                     self._adopt(row)
                     continue
-                self._waiting.remove(uuid)
+                self.waiting.remove(uuid)
                 # A refused delete may have been tried again since the batch was assembled.
                 self.finished.pop(uuid, None)
                 self.awaiting_write.pop(uuid, None)
@@ -595,7 +591,7 @@ class Window:
 
     def truncate(self, keep: int) -> None:
         """Drops all but the `keep` earliest rows. The horizon shrinks, and a load under way becomes void (rule 13)."""
-        key = self._waiting.truncate(keep)
+        key = self.waiting.truncate(keep)
         if key is None:
             return
         self.horizon = min(self.horizon, key_before(key))
@@ -637,4 +633,4 @@ class Window:
         return retried is not None and retried.identity == identity
 
     def _add(self, row: Row) -> None:
-        self._waiting.add(row, deferred=self._suspending.get(row.key[1]) == row.generation)
+        self.waiting.add(row, deferred=self._suspending.get(row.key[1]) == row.generation)
