@@ -93,12 +93,13 @@ class FlowExchange:
             if target is not None and target.again is not None:
                 target.again.cancel()
             target = self._targets[shard_id] = _Target(shard_id, *found)
-            # What another home has granted is void.
+            # What another home has granted is void, and what was asked of it will not be answered.
             for rule in self._rules_at(shard_id):
                 for state in rule.keys.values():
                     state.granted = 0
                     state.changed = state.changed or state.in_use > 0
                     rule.changed = rule.changed or state.changed
+                self._flows.wake_rule(rule)
         return target
 
     def _rules_at(self, shard_id: int) -> Iterable[RuleState]:
@@ -230,10 +231,8 @@ class FlowExchange:
                 self._wake(home)
         for shard_id, rules in self._flows.at_shard.items():
             if rules and shard_id not in self._flows.homes:
-                former = self._targets.get(shard_id)
-                if self._target(shard_id) is not former:
-                    for rule in rules.values():
-                        self._flows.wake_rule(rule)
+                # Others than before are woken.
+                self._target(shard_id)
 
     # ------------------------------------------------------------------ homes here
 
