@@ -91,8 +91,8 @@ class OrderLedger:
             if row.uuid == uuid or row.uuid in shard.window.in_flight or row.uuid in self._refused:
                 continue
             kind = (row.suspended or "").partition(":")[0]
-            # One that has begun before may begin again beside another that has: its end was not durable when its node lost the
-            # shard, and the next of its key had begun.
+            # One that has begun before may begin again beside another that has: its end was not durable when its node lost
+            # the shard, and the next of its key had begun.
             if first and shows_attempt(timer, row.execute_at) and kind in ("", "turn", "flow", "destination"):
                 what = f"{row.uuid.hex()[:6]} has the turn, {row.suspended}, attempts {timer.attempts}"
                 self._world.broken("TURN", f"{uuid.hex()[:6]} begins while {what}")

@@ -170,6 +170,23 @@ def test_what_a_former_home_has_granted_is_void() -> None:
     assert len(crowd.receivers.calls) == 2
 
 
+def test_a_report_to_a_home_that_moves_before_it_is_sent_goes_to_the_next_one() -> None:
+    crowd, home = elsewhere(1)
+
+    async def move() -> None:
+        exchange, placement = crowd.supervisor.flows, crowd.supervisor.placement
+        while not exchange._collecting:
+            await asyncio.sleep(0.000_1)
+        # The rows of the shards have been read, and who watches is notified after the members.
+        placement.owner = lambda shard_id: Owner(b"N" * 16, 6, "elsewhere")  # type: ignore[method-assign]
+        await asyncio.sleep(0.5)
+        placement.notify()
+
+    crowd.run(8, move)
+    assert {report.epoch for report in home.reports} == {6}
+    assert len(crowd.receivers.calls) == 1
+
+
 def test_a_refused_node_asks_when_the_home_states() -> None:
     def script(crowd: Crowd, home: ScriptedHome) -> None:
         home.grants = False
