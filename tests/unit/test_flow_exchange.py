@@ -172,17 +172,17 @@ def test_what_a_former_home_has_granted_is_void() -> None:
 
 def test_a_report_to_a_home_that_moves_before_it_is_sent_goes_to_the_next_one() -> None:
     crowd, home = elsewhere(1)
+    exchange, placement = crowd.supervisor.flows, crowd.supervisor.placement
+    send = exchange._send
 
-    async def move() -> None:
-        exchange, placement = crowd.supervisor.flows, crowd.supervisor.placement
-        while not exchange._collecting:
-            await asyncio.sleep(0.000_1)
-        # The rows of the shards have been read, and who watches is notified after the members.
+    def moves(incarnation: bytes) -> None:
+        # The rows of the shards have been read. Who watches them is notified later.
         placement.owner = lambda shard_id: Owner(b"N" * 16, 6, "elsewhere")  # type: ignore[method-assign]
-        await asyncio.sleep(0.5)
-        placement.notify()
+        asyncio.get_running_loop().call_later(0.5, placement.notify)
+        send(incarnation)
 
-    crowd.run(8, move)
+    exchange._send = moves  # type: ignore[method-assign]
+    crowd.run(8)
     assert {report.epoch for report in home.reports} == {6}
     assert len(crowd.receivers.calls) == 1
 
