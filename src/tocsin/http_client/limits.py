@@ -78,7 +78,7 @@ class CallbackLimits:
     #: How often timeouts of callbacks are checked, and so how late one is noticed.
     timeout_check_interval_us: int = 10 * MS
     #: Distinct responses, of all receivers together, that are recognized without parsing; 0 parses every response.
-    response_cache_entries_max: int = 1_024
+    response_cache_entries_max: int = 256
     #: Bytes, head included, of a response that the cache takes; longer ones are always parsed.
     response_cache_entry_bytes_max: int = 1_024
 
