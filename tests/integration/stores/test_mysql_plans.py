@@ -4,7 +4,7 @@ an empty table; and no statement uses a feature that TiDB lacks or that its gram
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest_asyncio
 from tests.support import tidb_grammar
 from tocsin.model.timer import Status
 from tocsin.ports.store import GENERATION_BYTES, GENERATION_END, KEY_MAX, KEY_MIN, ListQuery, Member, ShardBatch
-from tocsin.sql.dialect import Step
+from tocsin.sql.dialect import Step, Value
 from tocsin.sql.keys import LeftEdges
 from tocsin.sql.rows import LIVE, ROW_COLUMNS, LoadQuery
 from tocsin.sql.store import (
@@ -234,8 +234,13 @@ async def _everything_else(recorder: Any) -> None:
 
         _read = _load
 
+        async def _lease_rows(self, sql: str, *values: Value) -> Sequence[Sequence[Any]]:
+            return await self._engine_rows(sql, *values)
+
         async def _change(self, *steps: Step) -> int:
             return await self._transact(recorder, steps)
+
+        _lease_change = _change
 
     store = Recorded("mysql://h/d")
     await store.claim(2, expected_epoch=0, owner=ALICE)
