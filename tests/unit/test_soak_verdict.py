@@ -43,9 +43,13 @@ def lagging(last_ms: float) -> Ledger:
     return ledger
 
 
-def judged(samples: list[Sample], ledger: Ledger | None = None, turnovers: float = 8) -> tuple[list[str], list[str]]:
+def judged(
+    samples: list[Sample], ledger: Ledger | None = None, turnovers: float = 8, events_of_pages: int = 1
+) -> tuple[list[str], list[str]]:
     """What is wrong, and the remarks."""
-    found = verdict(samples, ledger or Ledger(), COUNT * INTERVAL_US, turnovers=turnovers)
+    ledger = ledger or Ledger()
+    ledger.counted["events of pages"] += events_of_pages
+    found = verdict(samples, ledger, COUNT * INTERVAL_US, turnovers=turnovers)
     return found.wrong, found.remarks
 
 
@@ -87,6 +91,13 @@ def test_a_second_call_of_an_attempt_needs_a_reason() -> None:
     wrong, (remark,) = judged(run(lambda number: {"reasons": int(number >= 19)}, **came))
     assert not wrong and "with a reason" in remark
     assert judged(run(lambda number: {"reasons": int(number >= 5)}, **came))[0]
+
+
+def test_pages_have_to_be_there_and_to_follow() -> None:
+    ledger = Ledger()
+    ledger.counted["pages 404"] += 2
+    ledger.counted["pages 200"] += 1
+    assert judged(run(), ledger, events_of_pages=0) == (["pages 404: 2", "no event came to a page"], [])
 
 
 def test_a_retention_that_turned_over_too_seldom_is_remarked() -> None:

@@ -92,7 +92,12 @@ def broken(ledger: Ledger, now: int) -> list[str]:
     """The promises that were broken by now."""
     lost, skipped = ledger.overdue(now), ledger.skipped()
     wrong = [*ledger.wrong, *([f"lost: {len(lost)}, such as {lost[:5]}"] if lost else [])]
-    return wrong + ([f"occurrences lost: {len(skipped)}, such as {skipped[:5]}"] if skipped else [])
+    wrong += [f"occurrences lost: {len(skipped)}, such as {skipped[:5]}"] if skipped else []
+    # A checkout without the built pages has none to show.
+    wrong += [
+        f"{name}: {count}" for name, count in ledger.counted.items() if name[:6] == "pages " and name != "pages 200"
+    ]
+    return wrong + ([] if ledger.counted["events of pages"] else ["no event came to a page"])
 
 
 def verdict(samples: Sequence[Sample], ledger: Ledger, now: int, *, turnovers: float) -> Verdict:
