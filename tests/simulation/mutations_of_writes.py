@@ -64,7 +64,7 @@ MUTATIONS = [
         ),
         replace(
             "tocsin.timers.engine.shard:Shard.recount",
-            "context.window_timers + context.unwritten",
+            "context.window_timers + context.awaited",
             by="context.window_timers",
         ),
         caught_by=_FIRING_WAITS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -33,13 +33,13 @@ class SlowCrowd(Crowd):
         self.commits: list[Commit] = []
         self._apply = self.store.apply
 
-    def run(self, seconds: float, then: Any = None, *, before: Any = None) -> None:
-        """Starts the node on the slow store."""
+    def run_slowly(self, seconds: float, then: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
+        """As `run`, on the slow store."""
 
         async def begin() -> None:
             self.store.apply = self._slowly  # type: ignore[method-assign]
 
-        super().run(seconds, then, before=begin)
+        self.run(seconds, then, before=begin)
 
     async def _slowly(self, batches: Sequence[ShardBatch]) -> list[Applied]:
         await asyncio.sleep(self.commit_s)
@@ -77,10 +77,11 @@ def test_firing_waits_for_a_store_that_takes_fewer_results_than_there_are_calls(
                 crowd.create(f"c{i}-{shard}", "later", 3_600, shard=shard)
             most.append(crowd.unwritten())
             await asyncio.sleep(0.02)
-        assert max(commit.written + commit.results for commit in crowd.commits) <= 51
+        # Before they fall behind, one result at least is written, however many writes there are.
+        assert max(commit.written + commit.results for commit in crowd.commits) <= 50 + 1
         crowd.commit_s = 0
 
-    crowd.run(40, create)
+    crowd.run_slowly(40, create)
     assert len(crowd.late_s()) == len(crowd.receivers.calls) == 2_000
     # What is in flight counts only when it is answered.
     assert max(most) <= 400 + 100
@@ -93,7 +94,7 @@ def test_a_burst_in_one_of_many_shards_does_not_wait_for_its_results() -> None:
     crowd = SlowCrowd(0.1, shards=16, commit_target_us=0, window_timers_max=16_000)
     for i in range(6_000):
         crowd.keep(f"f{i}", f"host{i % 40}", 3)
-    crowd.run(60)
+    crowd.run_slowly(60)
     assert crowd.called_by(6) == len(crowd.receivers.calls) == 6_000
 
 
@@ -107,7 +108,7 @@ def test_clients_get_what_few_results_leave_of_slow_commits() -> None:
             crowd.create(f"c{i}", "later", 3_600)
             await asyncio.sleep(0.03)
 
-    crowd.run(50, create)
+    crowd.run_slowly(50, create)
     full = crowd.commits[3:10]
     assert min(commit.results for commit in full) >= 3
     assert min(commit.written + commit.results for commit in full) == 50
@@ -123,7 +124,7 @@ def test_deferred_timers_do_not_have_all_results_read_again() -> None:
         crowd.keep(f"h{i}", "hung", -120 + i / 1_000)
     for i in range(20_000):
         crowd.keep(f"f{i}", "fine", -60 + i / 1_000)
-    crowd.run(60)
+    crowd.run_slowly(60)
     read = sum(event.rows for event in crowd.events if isinstance(event, PageLoaded))
     assert read < 3 * len(crowd.late_s())
 
@@ -137,5 +138,5 @@ def test_a_shard_goes_on_after_a_commit_of_retries_alone_was_refused() -> None:
         crowd.keep(f"s{i}", "sick", 149.7, size=80_000)
     for i in range(20):
         crowd.keep(f"f{i}", "fine", 400 + i)
-    crowd.run(440)
+    crowd.run_slowly(440)
     assert len(crowd.late_s()) == 20

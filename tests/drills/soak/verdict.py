@@ -95,7 +95,9 @@ def broken(ledger: Ledger, now: int) -> list[str]:
     wrong += [f"occurrences lost: {len(skipped)}, such as {skipped[:5]}"] if skipped else []
     # A checkout without the built pages has none to show.
     wrong += [
-        f"{name}: {count}" for name, count in ledger.counted.items() if name[:6] == "pages " and name != "pages 200"
+        f"{name}: {count}"
+        for name, count in ledger.counted.items()
+        if name.startswith("pages ") and name != "pages 200"
     ]
     return wrong + ([] if ledger.counted["events of pages"] else ["no event came to a page"])
 

@@ -115,11 +115,11 @@ class Context:
     #: Gets the duration in microseconds of a small read that is made all the time.
     note_read: Callable[[int], None] = field(default=lambda duration_us: None)
     #: What the node's windows hold, all shards together: timers before they are due, and bytes of their records; likewise
-    #: those with results that are not durable yet, as of each shard's last commit or load.
+    #: those whose results are awaited in a commit (`Window.awaited`), as of each shard's last commit or load.
     window_timers: int = 0
     window_bytes: int = 0
-    unwritten: int = 0
-    unwritten_bytes: int = 0
+    awaited: int = 0
+    awaited_bytes: int = 0
     #: The end of the node lease, in boot time; and the wall clock when the last heartbeat was sent that succeeded.
     lease_until: int = 0
     beat_at_us: int = 0

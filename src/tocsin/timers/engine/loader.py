@@ -74,8 +74,8 @@ class Loader:
         limits, context = self._context.limits, self._context
         share, (waiting, waiting_bytes) = context.share_timers, window.awaited()
         if (
-            context.window_timers + context.unwritten <= limits.window_timers_max // 2
-            and context.window_bytes + context.unwritten_bytes <= limits.window_bytes_max // 2
+            context.window_timers + context.awaited <= limits.window_timers_max // 2
+            and context.window_bytes + context.awaited_bytes <= limits.window_bytes_max // 2
         ):
             waiting = waiting_bytes = 0
         if not (window.rows or waiting):

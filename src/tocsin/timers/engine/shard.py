@@ -205,7 +205,7 @@ class Shard:
         exceeded."""
         self._count()
         context, limits = self._context, self._context.limits
-        timers, size = context.window_timers + context.unwritten, context.window_bytes + context.unwritten_bytes
+        timers, size = context.window_timers + context.awaited, context.window_bytes + context.awaited_bytes
         if timers > limits.window_timers_max or size > limits.window_bytes_max:
             self._shrink()
 
@@ -214,8 +214,8 @@ class Shard:
         now = (len(window.rows), window.waiting.bytes, *window.awaited()) if window is not None else (0, 0, 0, 0)
         context.window_timers += now[0] - former[0]
         context.window_bytes += now[1] - former[1]
-        context.unwritten += now[2] - former[2]
-        context.unwritten_bytes += now[3] - former[3]
+        context.awaited += now[2] - former[2]
+        context.awaited_bytes += now[3] - former[3]
         self._counted = now
 
     def _shrink(self) -> None:
