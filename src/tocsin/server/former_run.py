@@ -27,5 +27,5 @@ async def report_interruption(store: Store, written_us: int | None) -> None:
             "former run interrupted",
             claimed_shards=claimed,
             last_write=None if written_us is None else format_instant(written_us),
-            effect="nothing acknowledged is lost; callbacks that were in flight are sent again",
+            effect="nothing acknowledged is lost; callbacks in flight, or whose results were not written yet, are sent again",
         )
