@@ -25,8 +25,11 @@ class Write:
 
 @dataclass(slots=True)
 class _Firing:
+    """The token of its latest run, the attempts of that, and the tokens of all of its runs."""
+
     token: int
     attempt: int
+    tokens: set[int]
 
 
 class RunLedger:
@@ -48,9 +51,12 @@ class RunLedger:
 
     def called(self, uuid: bytes, token: int, message_id: str, attempt: int) -> None:
         """Records a call of a receiver."""
-        firing = self._firings.setdefault(uuid, {}).setdefault(message_id.rpartition("_")[2], _Firing(token, 0))
-        if token > firing.token:
-            # A replay continues the firing.
+        firing = self._firings.setdefault(uuid, {}).setdefault(
+            message_id.rpartition("_")[2], _Firing(token, 0, {token})
+        )
+        if token not in firing.tokens:
+            # A replay continues the firing. It may have been asked for before the run that it repeats had its token.
+            firing.tokens.add(token)
             firing.token, firing.attempt = token, 0
         firing.attempt = max(firing.attempt, attempt)
 

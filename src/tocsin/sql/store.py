@@ -200,9 +200,7 @@ class SqlStore(ABC):
 
     async def heartbeat(self, member: Member) -> int:
         """Writes the member row; returns the store's clock in microseconds, read after the row was written."""
-        update = self.dialect.or_update("member_incarnation", "member_node", "member_address", "member_counter")
-        columns = "member_incarnation, member_node, member_address, member_counter"
-        await self._lease_change(Step(f"INSERT INTO members ({columns}) VALUES (?, ?, ?, ?){update}", member))
+        await self._lease_change(Step(heartbeat(self.dialect), member))
         return await self.now()
 
     async def members(self) -> builtins.list[Member]:
@@ -368,6 +366,13 @@ class SqlStore(ABC):
     async def _change_records(self, kind: str, sql: str, values: tuple[Value, ...]) -> bool:
         change = Step(sql, values, required=True)
         return await self._change(change, Step(self.dialect.next_records_version, (kind,))) > 0
+
+
+def heartbeat(dialect: Dialect) -> str:
+    """Writes a member row."""
+    update = dialect.or_update("member_incarnation", "member_node", "member_address", "member_counter")
+    columns = "member_incarnation, member_node, member_address, member_counter"
+    return f"INSERT INTO members ({columns}) VALUES (?, ?, ?, ?){update}"
 
 
 def release(dialect: Dialect, shard_id: int, epoch: int, owner: bytes) -> Step:

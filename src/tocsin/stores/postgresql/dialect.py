@@ -22,7 +22,9 @@ class PostgresDialect(Dialect):
         "SELECT current_setting('server_version'), pg_database_size(current_database()), (SELECT n_live_tup FROM "
         "pg_stat_user_tables WHERE relid = 'timers'::regclass)"
     )
-    now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    #: The server's clock when it is read, not when the transaction began.
+    clock = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    now = f"SELECT {clock}"
     shards = "SELECT shard_id, shard_version, shard_owner FROM timers WHERE row_type = 1 ORDER BY shard_id"
     schedules = (
         "SELECT {columns} FROM timers WHERE right(timer_namespace, 9) = '/schedule' AND timer_namespace = ? "

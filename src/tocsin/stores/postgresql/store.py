@@ -9,11 +9,12 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
-from tocsin.ports.store import Applied, Found, Listed, ListQuery, Loaded, ShardBatch
+from tocsin.ports.store import Applied, Found, Listed, ListQuery, Loaded, Member, ShardBatch
 from tocsin.sql.dialect import Step, Value
-from tocsin.sql.pool import ServerOptions
+from tocsin.sql.pool import Activity, ServerOptions
 from tocsin.sql.rows import LoadQuery
 from tocsin.sql.server_store import ServerStore
+from tocsin.sql.store import heartbeat
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
 from tocsin.stores.options import PostgresOptions
 from tocsin.stores.postgresql import lists, reads, writes
@@ -51,6 +52,14 @@ class PostgresStore(ServerStore[PostgresServer, Connection]):
         """Writes the parts of several shards, each shard at most once; durable when it returns. One statement, one
         transaction."""
         return await self._commit(batches, lambda connection: writes.apply(connection, batches, self._edges))
+
+    async def heartbeat(self, member: Member) -> int:
+        """Writes the member row; returns the store's clock in microseconds, read after the row was written. One round trip:
+        under load each takes a few turns of the event loop, and the node's lease runs meanwhile."""
+        sql = f"{heartbeat(self.dialect)} RETURNING {self.dialect.clock}"
+        pool = self._opened(self._leases)
+        rows = await pool.run(Activity.WRITING, lambda connection: self._select(connection, sql, member))
+        return int(rows[0][0])
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
         """What is stored for each uuid; a uuid without any row is absent."""
