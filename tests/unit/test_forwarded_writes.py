@@ -182,15 +182,15 @@ async def test_node_without_recent_heartbeat_neither_accepts_nor_forwards_writes
 
 async def test_unknown_namespace_is_read_once_for_all_waiting_requests(node: Node) -> None:
     reads = 0
-    read = node.context.store.records_version
+    read = node.context.store.records_versions
 
-    async def counted(kind: str) -> int:
+    async def counted(*kinds: str) -> tuple[int, ...]:
         nonlocal reads
-        reads += kind == NAMESPACES
+        reads += NAMESPACES in kinds
         await asyncio.sleep(0)
-        return await read(kind)
+        return await read(*kinds)
 
-    node.context.store.records_version = counted  # type: ignore[method-assign]
+    node.context.store.records_versions = counted  # type: ignore[method-assign]
     await put_namespace(node.context.store, Namespace("new", 1, 0, 0), create=True)
     views = await asyncio.gather(*(node.service.create(timer(f"t{number}", "new")) for number in range(20)))
     assert len(views) == 20
@@ -201,10 +201,10 @@ async def test_unknown_namespace_is_read_once_for_all_waiting_requests(node: Nod
 
 
 async def test_client_of_a_create_that_fails_unexpectedly_gets_the_exception(node: Node) -> None:
-    async def broken(kind: str) -> int:
+    async def broken(*kinds: str) -> tuple[int, ...]:
         raise LookupError("a defect")
 
-    node.context.store.records_version = broken  # type: ignore[method-assign]
+    node.context.store.records_versions = broken  # type: ignore[method-assign]
     created: Awaited[TimerView | None] = Awaited()
     node.service.create_for(created, timer("t", "unknown"))
     with pytest.raises(LookupError):

@@ -35,11 +35,11 @@ class Gated(MemoryStore):
         self.writing: Gate | None = None
         self.failures = 0
 
-    async def records_version(self, kind: str) -> int:
+    async def records_versions(self, *kinds: str) -> tuple[int, ...]:
         if self.asking is not None:
             self.asking.reached.set()
             await self.asking.let.wait()
-        return await super().records_version(kind)
+        return await super().records_versions(*kinds)
 
     async def records(self, kind: str, *range: str, limit: int, descending: bool = False) -> list[Record]:
         rows, gate = await super().records(kind, *range, limit=limit, descending=descending), self.reading

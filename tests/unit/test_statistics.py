@@ -343,10 +343,10 @@ async def test_a_store_that_does_not_answer_is_reported(store: FlakyStore, clock
     one = CountingNode("one", store, clock)
     one.fires()
 
-    async def fails(kind: str) -> int:
+    async def fails(*kinds: str) -> tuple[int, ...]:
         raise StoreUnavailable("out")
 
-    store.records_version = fails  # type: ignore[method-assign]
+    store.records_versions = fails  # type: ignore[method-assign]
     with pytest.raises(Unavailable, match="can't be read: out"):
         await one.reader.read(0, 1, MINUTE, bool)
     # Pages show what this node knows.

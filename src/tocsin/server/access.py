@@ -157,7 +157,7 @@ class Keyring:
         been applied."""
         self._begun += 1
         number = self._begun
-        version = await self._store.records_version(API_KEYS)
+        (version,) = await self._store.records_versions(API_KEYS)
         if version == self._version:
             self._notice()
             return

@@ -119,7 +119,7 @@ class Audit:
             self._exported.clear()
             self._exported_version = None
             return
-        version = await self._store.records_version(AUDIT)
+        (version,) = await self._store.records_versions(AUDIT)
         if version == self._exported_version:
             return
         after = round((self._now_s() - _COMMANDS_S) * 1e6)

@@ -148,7 +148,7 @@ class SignIns:
             del self._cached[token]
         if self._unread_since_s is None:
             self._unread_since_s = now_s
-        version = await self._store.records_version(SIGN_INS)
+        (version,) = await self._store.records_versions(SIGN_INS)
         if version != self._version:
             by_key: dict[str, list[str]] = {}
             for token in self._cached:

@@ -231,7 +231,7 @@ class OnlineTransfer:
     async def _writer_now(self) -> RowWriter:
         """Writes rows where they belong by the namespaces that there are now: so it is asked for behind the read of rows."""
         source, target = self._source, self._target
-        version = await source.store.records_version(NAMESPACES)
+        (version,) = await source.store.records_versions(NAMESPACES)
         if self._writer is None or version != self._namespaces_version:
             if self._writer is not None:
                 await self._writer.flush()

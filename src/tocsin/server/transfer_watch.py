@@ -46,7 +46,7 @@ class TransferWatch:
     async def _look(self) -> bool:
         """Whether the server has to stop."""
         changes = self._changes
-        version = await changes.records_version(TRANSFER)
+        (version,) = await changes.records_versions(TRANSFER)
         if version == self._version and not self._waits:
             return False
         mark = await read_mark(changes)

@@ -356,12 +356,12 @@ class SqlStore(ABC):
         sql = f"DELETE FROM records WHERE record_kind = ? AND record_key IN ({', '.join('?' * len(keys))})"
         return await self._change_records(kind, sql, (kind, *keys))
 
-    async def records_version(self, kind: str) -> int:
-        """How many writes of the kind there were."""
-        found = await self._lease_rows(
-            "SELECT record_version FROM records WHERE record_kind = ? AND record_key = ''", kind
-        )
-        return int(found[0][0]) if found else 0
+    async def records_versions(self, *kinds: str) -> tuple[int, ...]:
+        """How many writes of each kind there were."""
+        places = ", ".join("?" * len(kinds))
+        sql = f"SELECT record_kind, record_version FROM records WHERE record_kind IN ({places}) AND record_key = ''"
+        found = {kind: int(version) for kind, version in await self._lease_rows(sql, *kinds)}
+        return tuple(found.get(kind, 0) for kind in kinds)
 
     async def _change_records(self, kind: str, sql: str, values: tuple[Value, ...]) -> bool:
         change = Step(sql, values, required=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import ne
 from typing import NamedTuple
 
 from tocsin.model.errors import StoreError, Unavailable
@@ -84,7 +85,7 @@ class StatisticsReader(Refreshed):
         self._seen: dict[int, set[str]] = {}
         self._read_to_us = 0
         self._outages: dict[str, Outage] = {}
-        self._versions: tuple[int | None, int | None] = (None, None)
+        self._versions: tuple[int | None, ...] = (None, None)
         # The complete minutes and their sum, which change once a minute and are asked for every second.
         self._known: tuple[object, list[Slot], Slot] = (None, [], Slot())
         self.failure: str | None = None
@@ -107,19 +108,18 @@ class StatisticsReader(Refreshed):
         hour_us = now_us - limits.minutes_in_memory * limits.minute_us
         for begins_us in [each for each in self._sums if each + limits.minute_us <= hour_us]:
             del self._sums[begins_us], self._seen[begins_us]
-        minutes, outages = self._versions
         # First: what is read after it is at least as new.
-        version = await self._store.records_version(stored.MINUTES)
-        if version != minutes:
+        versions = await self._store.records_versions(stored.MINUTES, stored.OUTAGES)
+        new_minutes, new_outages = map(ne, versions, self._versions)
+        if new_minutes:
             from_us = max(self._read_to_us - _OVERLAP_MINUTES * limits.minute_us, hour_us)
             back_us = await self._load(from_us, now_us + limits.minute_us)
             if back_us < from_us:
                 await self._load(max(back_us, hour_us), from_us)
             self._read_to_us = now_us
-        outages_version = await self._store.records_version(stored.OUTAGES)
-        if outages_version != outages:
+        if new_outages:
             self._outages = await stored.outages(self._store, limits, self._observe)
-        self._versions = (version, outages_version)
+        self._versions = versions
 
     async def _load(self, from_us: int, to_us: int) -> int:
         """Adds the other nodes' minutes in this range; returns the earliest one that they have stored late."""

@@ -455,9 +455,9 @@ class MemoryStore:
         self._record_versions[kind] += bool(removed)
         return bool(removed)
 
-    async def records_version(self, kind: str) -> int:
-        """How many writes of the kind there were."""
-        return self._record_versions[kind]
+    async def records_versions(self, *kinds: str) -> tuple[int, ...]:
+        """How many writes of each kind there were."""
+        return tuple(self._record_versions[kind] for kind in kinds)
 
     def _fenced(self, shard_id: int, epoch: int, owner: bytes) -> _Shard | None:
         shard = self._shards.get(shard_id)

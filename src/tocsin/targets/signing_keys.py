@@ -127,7 +127,7 @@ class SigningKeys:
         """Takes over the keys as they are stored. Raises StoreError, TimeoutError."""
         async with asyncio.timeout(self._timeout_s), self._reading:
             began_at = self._clock.boottime_us()
-            version = await self._records.records_version(SIGNING_KEYS)
+            (version,) = await self._records.records_versions(SIGNING_KEYS)
             if version != self._version:
                 self._keys, self._version = await signing_keys(self._records), version
             self._read_at = began_at

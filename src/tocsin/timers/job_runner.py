@@ -112,7 +112,7 @@ class JobRunner:
         self._look: asyncio.Task[None] | None = None
         self._work: dict[str, tuple[Job, asyncio.Task[None]]] = {}
         # That of the records when they were last read, and which jobs were this node's then.
-        self._seen: tuple[int, bool, bool] | None = None
+        self._seen: tuple[tuple[int, ...], tuple[bool, bool]] | None = None
 
     @property
     def running(self) -> int:
@@ -158,7 +158,7 @@ class JobRunner:
             return
         # First: the job of a namespace that is held by now was stored before.
         marked = self._service.namespaces.marked() if mine[0] else {}
-        seen = (await context.bounded(context.store.records_version(JOBS)), *mine)
+        seen = await context.bounded(context.store.records_versions(JOBS)), mine
         if seen == self._seen and not marked:
             return
         self._seen = seen

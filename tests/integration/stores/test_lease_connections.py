@@ -28,6 +28,6 @@ async def test_heartbeats_have_a_connection_of_their_own(store: PostgresStore | 
             member = Member(ALICE, "a", "http://a", 1)
             assert await store.heartbeat(member) > 0
             assert await store.members() == [member]
-            assert await store.records_version("kind") == 0
+            assert await store.records_versions("kind") == (0,)
     finally:
         await store.close()

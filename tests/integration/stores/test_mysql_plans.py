@@ -258,7 +258,7 @@ async def _everything_else(recorder: Any) -> None:
     await store.record("kind", "a")
     await store.records("kind", "a", "b", limit=5, descending=True)
     await store.delete_records("kind", ["a", "b"])
-    await store.records_version("kind")
+    await store.records_versions("kind", "other")
 
 
 async def test_statements_use_no_feature_that_tidb_lacks(store: MysqlStore) -> None:

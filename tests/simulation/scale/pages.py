@@ -57,7 +57,7 @@ def _tables(kept: Kept) -> str:
     costs = [
         ["a node, each second, 1,024 shards", *(f"{nodes} nodes" for nodes in _SIZES)],
         row("idle: heartbeats", "idle", "calls", "heartbeat"),
-        row("idle: versions of namespaces, flows and pauses read", "idle", "calls", "read a records version"),
+        row("idle: versions of namespaces, flows and other rules read", "idle", "calls", "read versions of records"),
         row("idle: rows of members read", "idle", "rows", "read members"),
         row("idle: rows of shards read", "idle", "rows", "read shards"),
         of("idle: links opened by the node", "idle", "links"),

@@ -14,7 +14,7 @@ from .counts import Counts
 KINDS = {
     "shards": "read shards",
     "members": "read members",
-    "records_version": "read a records version",
+    "records_versions": "read versions of records",
     "load": "load",
     "load_suspended": "load suspended",
     "apply": "commit",

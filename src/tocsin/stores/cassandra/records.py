@@ -7,6 +7,7 @@ condition, and writes of different records would contradict each other.
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import random
 from collections.abc import Sequence
@@ -68,8 +69,11 @@ class CassandraRecords(ClientStore[CassandraClient]):
                 return True
         return False
 
-    async def records_version(self, kind: str) -> int:
-        """A random number; 0 before the first write."""
+    async def records_versions(self, *kinds: str) -> tuple[int, ...]:
+        """Random numbers; 0 before the first write."""
+        return tuple(await asyncio.gather(*map(self._version, kinds)))
+
+    async def _version(self, kind: str) -> int:
         rows = await self._open.read(_GET, self._partition(kind), _VERSION, serial=True)
         return int(rows[0][2]) if rows else 0
 

@@ -58,6 +58,8 @@ R = TypeVar("R", Flow, Calendar, Credential)
 #: How long after its last refusal for want of space a store counts as full, unless it has committed a batch: a heartbeat's
 #: few bytes may fit where a client's write does not.
 STORE_FULL_LASTS_US = 10_000_000
+#: The kinds of records that are read with the namespaces.
+_RULES = (FLOWS, CALENDARS, CREDENTIALS, DESTINATION_PAUSES)
 _NO_CREDENTIALS: Mapping[str, Credential] = MappingProxyType({})
 #: Claims, loads, sweeps and releases at once on a node. More would queue for a store's connections, and delay what commits
 #: and the supervision of shards read.
@@ -231,7 +233,8 @@ class Context:
         """
         self._learned += 1
         number, begun_at = self._learned, self.clock.boottime_us()
-        version = await self.bounded(self.store.records_version(NAMESPACES))
+        version, *others = await self.bounded(self.store.records_versions(NAMESPACES, *_RULES))
+        versions = dict(zip(_RULES, others, strict=True))
         self.note_read(self.clock.boottime_us() - begun_at)
         # A damaged one may be restored by hand, which changes no version.
         unchanged = version == self._namespaces_version and not any(
@@ -240,23 +243,28 @@ class Context:
         if not unchanged:
             self._take_over(await self.bounded(namespaces(self.store)), number)
         store, bounded, observe = self.store, self.bounded, self.observe
-        if await self._read(FLOWS, number, lambda: bounded(flows(store, observe)), self._take_flows) or not unchanged:
+
+        async def read(kind: str, reader: Callable[[], Awaitable[T]], take: Callable[[T], None]) -> bool:
+            return await self._read(kind, versions[kind], number, reader, take)
+
+        if await read(FLOWS, lambda: bounded(flows(store, observe)), self._take_flows) or not unchanged:
             self.rules_changed()
         # Each of its reads is bounded.
         read_calendars = partial(calendars, store, self._calendars_read, bounded, observe)
-        await self._read(CALENDARS, number, read_calendars, self._take_calendars)
-        await self._read(CREDENTIALS, number, lambda: bounded(credentials(store, observe)), self._take_credentials)
-        await self._read(DESTINATION_PAUSES, number, lambda: bounded(destination_pauses(store)), self._take_pauses)
+        await read(CALENDARS, read_calendars, self._take_calendars)
+        await read(CREDENTIALS, lambda: bounded(credentials(store, observe)), self._take_credentials)
+        await read(DESTINATION_PAUSES, lambda: bounded(destination_pauses(store)), self._take_pauses)
         if number == self._learned:
             # Otherwise some are known from a read or a change that began later, which may have seen an earlier version.
             self._namespaces_version = version
         self.namespaces_as_of = max(begun_at, self.namespaces_as_of or begun_at)
         return list(self.namespaces.values())
 
-    async def _read(self, kind: str, number: int, read: Callable[[], Awaitable[T]], take: Callable[[T], None]) -> bool:
+    async def _read(
+        self, kind: str, version: int, number: int, read: Callable[[], Awaitable[T]], take: Callable[[T], None]
+    ) -> bool:
         """Reads the records of a kind, in the read of namespaces of that number, unless none has changed; whether they were
         taken over. They are not if a read that began later was faster."""
-        version = await self.bounded(self.store.records_version(kind))
         if version == self._records_from.get(kind, (0, 0))[0]:
             return False
         found = await read()

@@ -110,7 +110,8 @@ class Tenures:
             return
         context = self._context
         try:
-            if await context.bounded(context.store.records_version(MONITORS)):
+            (version,) = await context.bounded(context.store.records_versions(MONITORS))
+            if version:
                 context.monitors_seen = True
             self._sought_at = boot_us
         except StoreError as error:

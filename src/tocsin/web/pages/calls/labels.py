@@ -24,7 +24,7 @@ class TenantLabels:
         if self._records is None:
             return {}
         try:
-            version = await self._records.records_version(TENANT_LABELS)
+            (version,) = await self._records.records_versions(TENANT_LABELS)
             if version != self._version:
                 self._labels = await tenant_labels(self._records, self._most)
                 self._version = version
