@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,8 +29,9 @@ from tocsin.statistics.slots import (
 from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.overview import band, looks
 from tocsin.web.pages.overview.alarms import Alarm
+from tocsin.web.pages.overview.concerns import Concerns
 from tocsin.web.pages.overview.content import Verdict, calm, verdict
-from tocsin.web.pages.overview.incidents import Incident, ended, incidents
+from tocsin.web.pages.overview.incidents import Failing, Incident, Reader, ended, incidents
 from tocsin.web.pages.overview.nodes import Pause, Present
 from tocsin.web.pages.overview.open_failures import OpenTimerFailures, needing_attention
 from tocsin.web.pages.overview.paused import (
@@ -53,11 +55,16 @@ def present(*silent: str, overdue_s: float = 0.0, pauses: Sequence[Pause] = (), 
 
 def judged(minute: Counts | None = None, hour: Counts | None = None, **values: Any) -> Verdict:
     minute = Counts() if minute is None else minute
-    usual = {
-        "calls": CallCounts(), "present": present(), "due": BoundedCount(7), "failing": 0, "paused": [], "others": [],
-        "destinations": [],
-    }  # fmt: skip
-    return verdict(minute=minute, hour=hour or minute, database=DATABASE, **{**usual, **values})
+    concerns, others = apart(values)
+    usual = {"calls": CallCounts(), "present": present(), "due": BoundedCount(7), "failing": 0, "others": []}
+    return verdict(concerns, minute=minute, hour=hour or minute, database=DATABASE, **{**usual, **others})
+
+
+def apart(values: dict[str, Any]) -> tuple[Concerns, dict[str, Any]]:
+    """What may need attention, and everything else."""
+    names = {each.name for each in fields(Concerns)}
+    concerns = Concerns(**{name: value for name, value in values.items() if name in names})
+    return concerns, {name: value for name, value in values.items() if name not in names}
 
 
 def fired(count: int = 3, lag_us: int = 2_000, **counts: int) -> Counts:
@@ -89,7 +96,7 @@ def test_verdict_of_a_quiet_and_of_a_busy_service() -> None:
     [
         ({"failing": 1}, "Timers fire on time. One destination failed in the last 3 minutes.", "busy"),
         (
-            {"failing": 2, "paused": [PausedNamespace("billing", BoundedCount(1))]},
+            {"failing": 2, "namespaces": [PausedNamespace("billing", BoundedCount(1))]},
             "Timers fire on time. 2 destinations failed in the last 3 minutes, and the namespace billing is paused.",
             "busy",
         ),
@@ -217,14 +224,24 @@ def test_a_bound_is_rounded_up(duration_us: int, words: str) -> None:
 
 
 def shown(**values: Any) -> list[Incident]:
-    usual: dict[str, Any] = {
-        "pauses": [], "outages": [], "paused": [], "schedules": [], "alarms": [], "slots": [], "failing": {},
-        "calls_failing": {}, "destinations": [], "flows": [], "left": lambda _: None, "wanted": lambda _: True,
-        "calls_left": lambda _: None,
-        "may_admin": True, "may_write": lambda _: True, "started_us": None,
-    }  # fmt: skip
-    link = band.query_of("")
-    return incidents(**{**usual, **values}, database=DATABASE, docs="/docs/", now_us=NOW, link=link)
+    concerns, others = apart(values)
+    usual: dict[str, Any] = {"pauses": [], "outages": [], "slots": [], "started_us": None, "reports": None}
+    failing = Failing(others.pop("failing", {}), others.pop("left", lambda _: None))
+    calls = Failing(others.pop("calls_failing", {}), others.pop("calls_left", lambda _: None))
+    reader = Reader(
+        others.pop("wanted", lambda _: True), others.pop("may_admin", True), others.pop("may_write", lambda _: True)
+    )
+    return incidents(
+        concerns,
+        **{**usual, **others},
+        failing=failing,
+        calls=calls,
+        reader=reader,
+        database=DATABASE,
+        docs="/docs/",
+        now_us=NOW,
+        link=band.query_of(""),
+    )
 
 
 def rows(**values: Any) -> list[tuple[str, str, str, str, str]]:
@@ -426,18 +443,18 @@ def test_pauses_come_first_and_outages_that_are_over_last() -> None:
     lease = Pause("a", "lease", NOW - 42 * SECOND)
     over = Outage("a", "lease", NOW - 90 * SECOND, NOW - 60 * SECOND, "", 2, 20 * SECOND)
     paused = PausedNamespace("billing", BoundedCount(500, more=True))
-    found = rows(pauses=[lease], outages=[Outage("a", "lease", NOW - 42 * SECOND), over], paused=[paused])
+    found = rows(pauses=[lease], outages=[Outage("a", "lease", NOW - 42 * SECOND), over], namespaces=[paused])
     assert [(tone, number, action) for tone, _, number, action, _ in found] == [
         ("failed", "42 s", "Runbook"), ("paused", "500+", "Resume"), ("late", "2", "Show"),
     ]  # fmt: skip
     assert found[0][1] == "PostgreSQL at db:5432 does not answer, or too slowly"
     assert found[2][1] == "PostgreSQL at db:5432 did not answer, or too slowly"
-    assert rows(paused=[paused], may_admin=False)[0][3] == "Show"
+    assert rows(namespaces=[paused], may_admin=False)[0][3] == "Show"
 
 
 def test_schedules_that_paused_themselves_have_rows_of_their_own() -> None:
     each = PausedSchedule("billing", "report", 3, NOW - 60 * SECOND, at_once=True)
-    assert judged(schedules=1).title == "Nothing is overdue. A schedule has paused itself."
+    assert judged(schedules=[each]).title == "Nothing is overdue. A schedule has paused itself."
     assert rows(schedules=[each]) == [
         ("paused", "report has paused itself", "3", "Resume", "/schedules/billing/report")
     ]
@@ -461,7 +478,8 @@ def test_monitors_that_are_late_or_failed_have_rows_of_their_own() -> None:
     many = rows(alarms=[late._replace(monitor_id=f"m-{number}") for number in range(7)])
     assert len(many) == 6 and many[-1][2:] == ("2", "Show", "/monitors")
     assert rows(alarms=[late] * 7, more_alarms=True)[-1][2] == "2+"
-    title = judged(alarms=[late] * 1_000, more_alarms=True, schedules=1, more_schedules=True).title
+    schedule = PausedSchedule("billing", "report", 3, NOW - 60 * SECOND, at_once=True)
+    title = judged(alarms=[late] * 1_000, more_alarms=True, schedules=[schedule], more_schedules=True).title
     assert title == (
         "Nothing is overdue. 1 or more schedules have paused themselves, and 1,000 or more monitors are late or have"
         " failed."

@@ -18,7 +18,7 @@ from tocsin.timers.listing import TimerView
 from tocsin.web.http.destinations import destination_answer
 from tocsin.web.pages.destinations import state_of
 from tocsin.web.pages.overview.content import overdue_elsewhere_s
-from tocsin.web.pages.overview.incidents import Incident
+from tocsin.web.pages.overview.incidents import Incident, Reports
 from tocsin.web.pages.overview.paused import PausedDestination
 from tocsin.web.pages.overview.waiting import Wait, Waiting
 
@@ -53,7 +53,7 @@ def title(*waits: Wait, **values: Any) -> tuple[str, str]:
         ),
         (
             [wait()],
-            {"more_wait": True},
+            {"more_waits": True},
             (f"{MANY}; all others fire on time.".replace("33", "33 or more"), "busy"),
         ),
         # Of what others do nothing is stated that is not known.
@@ -95,7 +95,7 @@ def test_overdue_timers_of_a_destination_do_not_make_the_node_late() -> None:
 
 
 def rows(*waits: Wait, **values: Any) -> list[Incident]:
-    return shown(waits=waits, **{"reports": {}, "reported_us": NOW - SECOND, **values})
+    return shown(waits=waits, **{"reports": Reports({}, NOW - SECOND), **values})
 
 
 @each(
@@ -121,7 +121,7 @@ def rows(*waits: Wait, **values: Any) -> list[Incident]:
 def test_a_destination_at_which_timers_wait_has_a_row_with_the_reason(
     report: DestinationReport, words: str, until: int | None
 ) -> None:
-    (row,) = rows(wait(), reports={PSP: report})
+    (row,) = rows(wait(), reports=Reports({PSP: report}, NOW - SECOND))
     assert (row.title, row.words, row.number, row.link) == ("Timers to psp:80 wait", words, "33", "/destinations")
     assert (row.at, row.until) == (NOW - 36 * SECOND, until)
 

@@ -9,9 +9,9 @@ from tocsin.model.explanation import WaitsFor
 from tocsin.statistics.slots import LATE_US, CallCounts, Counts
 from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.outages import paused_words
-from tocsin.web.pages.overview.alarms import Alarm
+from tocsin.web.pages.overview.concerns import Concerns
 from tocsin.web.pages.overview.nodes import Present
-from tocsin.web.pages.overview.paused import PausedDestination, PausedFlow, PausedNamespace
+from tocsin.web.pages.overview.paused import PausedDestination
 from tocsin.web.pages.overview.waiting import HELD_FOR, LATE_FOR, Wait, summed
 from tocsin.web.pages.presentation import at_most, count, host_of, milliseconds, span
 
@@ -26,6 +26,7 @@ class Verdict:
 
 
 def verdict(
+    concerns: Concerns,
     *,
     minute: Counts,
     hour: Counts,
@@ -33,31 +34,20 @@ def verdict(
     present: Present,
     due: BoundedCount,
     failing: int,
-    paused: Sequence[PausedNamespace],
-    destinations: Sequence[PausedDestination],
     others: Sequence[str],
     database: str,
-    flows: Sequence[PausedFlow] = (),
-    schedules: int = 0,
-    alarms: Sequence[Alarm] = (),
-    more_schedules: bool = False,
-    more_alarms: bool = False,
     scoped: bool = False,
-    waits: Sequence[Wait] = (),
-    more_wait: bool = False,
     now_us: int = 0,
 ) -> Verdict:
     """The verdict on the scope's last minute, hour and calls of the last minute. `due`: timers of the next hour; `failing`:
-    how many destinations failed in the last minutes; `destinations`, `flows`: the paused ones; `others`: why this node is not
-    ready, apart from a pause; `schedules`: how many paused themselves; `alarms`: the monitors that are late or have failed;
-    `more_schedules`, `more_alarms`: there may be more of these; `scoped`: the scope is one namespace, and what is overdue may
-    be in another one; `waits`: what keeps the scope's due timers; `more_wait`: there are more of these than were counted."""
+    how many destinations failed in the last minutes; `others`: why this node is not ready, apart from a pause; `scoped`: the
+    scope is one namespace, and what is overdue may be in another one."""
     if present.pauses:
         return _paused(present, others, database)
     if others:
         return Verdict(f"Degraded: {'; '.join(others)}.", _past(hour), "alarm")
-    past = _past(hour)
-    kept = at_destinations(waits, destinations)
+    past, waits = _past(hour), concerns.waits
+    kept = at_destinations(waits, concerns.destinations)
     late_since = min((each.since for each in waits if each.waits_for in LATE_FOR), default=None)
     known = present.overdue_s is not None and not any(each.waits_for in HELD_FOR for each in waits)
     overdue_us = round((present.overdue_s or 0) * 1e6)
@@ -66,21 +56,9 @@ def verdict(
         behind = max(overdue_us, 0 if late_since is None else now_us - late_since)
         title = f"Timers are late{where}: the oldest due one has waited {span(behind)}."
         return Verdict(title, f"{_rate(minute)}. {past}", "alarm")
-    troubles = _troubles(
-        minute,
-        failing,
-        paused,
-        destinations,
-        flows,
-        BoundedCount(schedules, more_schedules),
-        alarms,
-        more_alarms,
-        present.silent,
-        calls,
-        waits,
-    )
+    troubles = _troubles(concerns, minute, calls, failing, present.silent)
     if kept:
-        first = _kept(kept, minute, now_us, known=known, more=more_wait)
+        first = _kept(kept, minute, now_us, known=known, more=concerns.more_waits)
         return Verdict(f"{first}. {troubles}".strip(), past, "busy")
     if not minute.fires and not troubles:
         soon = _soon(due, known=known)
@@ -146,20 +124,10 @@ def _paused(present: Present, others: Sequence[str], database: str) -> Verdict:
     return Verdict(title, " ".join([meaning, *(f"Also: {each}." for each in others)]), "alarm")
 
 
-def _troubles(
-    minute: Counts,
-    failing: int,
-    paused: Sequence[PausedNamespace],
-    destinations: Sequence[PausedDestination],
-    flows: Sequence[PausedFlow],
-    schedules: BoundedCount,
-    alarms: Sequence[Alarm],
-    more_alarms: bool,
-    silent: Sequence[str],
-    calls: CallCounts,
-    waits: Sequence[Wait],
-) -> str:
+def _troubles(concerns: Concerns, minute: Counts, calls: CallCounts, failing: int, silent: Sequence[str]) -> str:
     """What is wrong although nothing is overdue, as a sentence; empty if nothing is."""
+    namespaces, destinations, flows = concerns.namespaces, concerns.destinations, concerns.flows
+    schedules, alarms = BoundedCount(len(concerns.schedules), concerns.more_schedules), concerns.alarms
     found = []
     if failing:
         found.append(f"{'one destination' if failing == 1 else f'{failing} destinations'} failed in the last 3 minutes")
@@ -169,9 +137,11 @@ def _troubles(
         found.append(
             f"{count(calls.failed)} service {'call' if calls.failed == 1 else 'calls'} failed in the last minute"
         )
-    if paused:
+    if namespaces:
         found.append(
-            f"the namespace {paused[0].name} is paused" if len(paused) == 1 else f"{len(paused)} namespaces are paused"
+            f"the namespace {namespaces[0].name} is paused"
+            if len(namespaces) == 1
+            else f"{len(namespaces)} namespaces are paused"
         )
     if destinations:
         found.append(
@@ -186,11 +156,11 @@ def _troubles(
         found.append(
             "a schedule has paused itself" if alone else f"{_at_least(schedules)} schedules have paused themselves"
         )
-    if len(alarms) == 1 and not more_alarms:
+    if len(alarms) == 1 and not concerns.more_alarms:
         found.append(f"the monitor {alarms[0].monitor_id} {'is late' if alarms[0].late else 'has failed'}")
     elif alarms:
-        found.append(f"{_at_least(BoundedCount(len(alarms), more_alarms))} monitors are late or have failed")
-    if held := sum(each.number for each in waits if each.waits_for in HELD_FOR):
+        found.append(f"{_at_least(BoundedCount(len(alarms), concerns.more_alarms))} monitors are late or have failed")
+    if held := sum(each.number for each in concerns.waits if each.waits_for in HELD_FOR):
         found.append(f"{count(held)} {'timer is' if held == 1 else 'timers are'} suspended")
     if silent:
         found.append(

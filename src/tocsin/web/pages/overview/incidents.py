@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
@@ -22,6 +23,7 @@ from tocsin.web.pages.destinations import waiting_filters
 from tocsin.web.pages.outages import RUNBOOK, was, why
 from tocsin.web.pages.overview.alarms import Alarm
 from tocsin.web.pages.overview.band import Link, Part, spark
+from tocsin.web.pages.overview.concerns import Concerns
 from tocsin.web.pages.overview.nodes import Pause
 from tocsin.web.pages.overview.paused import PausedDestination, PausedFlow, PausedNamespace, PausedSchedule
 from tocsin.web.pages.overview.waiting import Wait, summed
@@ -77,57 +79,64 @@ class Incident:
     chart: Sequence[Part] = field(default_factory=tuple)
 
 
+class Failing(NamedTuple):
+    """Failures by place, and how many of a place's are still listed, if that is known."""
+
+    places: Mapping[str, Failures]
+    left: Callable[[str], int | None]
+
+
+class Reader(NamedTuple):
+    """Who reads the page: the namespaces of the scope, and those of them in which the reader may change something."""
+
+    wanted: Callable[[str], bool]
+    may_admin: bool
+    may_write: Callable[[str], bool]
+
+
+class Reports(NamedTuple):
+    """What was known of destinations at an instant (microseconds)."""
+
+    by_name: Mapping[str, DestinationReport]
+    read_at_us: int
+
+
 def incidents(
+    concerns: Concerns,
     *,
     pauses: Sequence[Pause],
-    database: str,
     outages: Sequence[Outage],
-    paused: Sequence[PausedNamespace],
-    destinations: Sequence[PausedDestination],
-    flows: Sequence[PausedFlow],
-    schedules: Sequence[PausedSchedule],
-    alarms: Sequence[Alarm],
-    more_schedules: bool = False,
-    more_alarms: bool = False,
     slots: Sequence[Slot],
     started_us: int | None,
-    failing: Mapping[str, Failures],
-    left: Callable[[str], int | None],
-    calls_failing: Mapping[str, Failures],
-    calls_left: Callable[[str], int | None],
-    wanted: Callable[[str], bool],
-    may_admin: bool,
-    may_write: Callable[[str], bool],
+    failing: Failing,
+    calls: Failing,
+    reports: Reports | None,
+    reader: Reader,
+    database: str,
     docs: str,
-    now_us: int,
     link: Link,
-    waits: Sequence[Wait] = (),
-    more_wait: bool = False,
-    reports: Mapping[str, DestinationReport] | None = None,
-    reported_us: int = 0,
+    now_us: int,
 ) -> list[Incident]:
-    """All rows. `wanted` are the namespaces of the scope, `may_write` those of them in which the reader may change something;
-    `more_schedules`, `more_alarms`: there may be more of these; `left`, `calls_left`: how many failures of a place are still
-    listed, if that is known; `started_us`: since when the node that runs longest runs; `database` is the store's name and
-    place; `waits`: what keeps due timers; `more_wait`: more of these than were counted; `reports`: what was known of
-    destinations at `reported_us`, None if they are not the reader's business."""
+    """All rows. `failing`, `calls`: failures of timers and of service calls; `started_us`: since when the node that runs
+    longest runs; `database` is the store's name and place; `reports`: None if they are not the reader's business."""
+    waits, more = concerns.waits, concerns.more_waits
     rows = [_pause(each, database, docs, now_us) for each in pauses]
-    rows += _waits(waits, link, more=more_wait)
-    kept = summed(_unpaused(waits, destinations), lambda each: (each.destination, each.waits_for))
-    rows += [_kept(each, reports, reported_us, link, more=more_wait) for each in kept[:_DESTINATIONS_MAX]]
+    rows += _waits(waits, link, more=more)
+    kept = summed(_unpaused(waits, concerns.destinations), lambda each: (each.destination, each.waits_for))
+    rows += [_kept(each, reports, link, more=more) for each in kept[:_DESTINATIONS_MAX]]
     if len(kept) > _DESTINATIONS_MAX:
         words, number = "Timers to other destinations wait", count(len(kept) - _DESTINATIONS_MAX)
         where = link({"view": "waiting"}) if reports is None else "/destinations"
         rows.append(Incident("late", words, "The list has them.", number, "more", "Show", where))
-    rows += _groups(slots, failing, left, wanted, now_us, link)
-    rows += _calls(calls_failing, calls_left)
-    rows += _monitors(alarms, more_alarms, link)
-    rows += [_namespace(each, may_admin, link) for each in paused[:_NAMESPACES_MAX]]
-    rows += [_destination(each, may_admin, waits) for each in destinations[:_DESTINATIONS_MAX]]
-    rows += [_flow(each, may_admin) for each in flows[:_FLOWS_MAX]]
-    rows += _schedules(schedules, more_schedules, may_write, link)
+    rows += _groups(slots, failing, reader.wanted, now_us, link)
+    rows += _calls(calls)
+    rows += _monitors(concerns.alarms, concerns.more_alarms, link)
+    rows += [_namespace(each, reader.may_admin, link) for each in concerns.namespaces[:_NAMESPACES_MAX]]
+    rows += [_destination(each, reader.may_admin, waits) for each in concerns.destinations[:_DESTINATIONS_MAX]]
+    rows += [_flow(each, reader.may_admin) for each in concerns.flows[:_FLOWS_MAX]]
+    rows += _schedules(concerns.schedules, concerns.more_schedules, reader.may_write, link)
     over = ended(outages)
-    rows += _late(slots, over, started_us, wanted, now_us, link)
+    rows += _late(slots, over, started_us, reader.wanted, now_us, link)
     return [*rows, *(_outage(each, database, now_us, link) for each in over[:_OUTAGES_MAX])]
 
 
@@ -168,18 +177,16 @@ def _unpaused(waits: Sequence[Wait], paused: Sequence[PausedDestination]) -> lis
     return [each for each in waits if each.destination and each.destination not in names]
 
 
-def _kept(
-    wait: Wait, reports: Mapping[str, DestinationReport] | None, reported_us: int, link: Link, *, more: bool
-) -> Incident:
+def _kept(wait: Wait, reports: Reports | None, link: Link, *, more: bool) -> Incident:
     """The row of a destination at which timers wait."""
-    host, report = host_of(wait.destination), (reports or {}).get(wait.destination)
+    host, report = host_of(wait.destination), None if reports is None else reports.by_name.get(wait.destination)
     words, until = "It answers too slowly, or nearly all requests to it failed.", None
     if report is not None and report.breaker == BreakerState.CLOSED:
         words = f"{count(report.in_flight)} of at most {count(report.limit)} requests are in flight to it."
     elif report is not None:
         words = f"Nearly all requests to it failed{f', the last one with {report.last_error}' if report.last_error else ''}."
-        if report.breaker == BreakerState.OPEN:
-            until = reported_us + report.wait_us
+        if reports is not None and report.breaker == BreakerState.OPEN:
+            until = reports.read_at_us + report.wait_us
     if wait.waits_for is WaitsFor.NAMESPACE:
         words = f"{'' if report is None else f'{words} '}Their namespace has its share of the slots in use."
     return Incident(
@@ -196,16 +203,11 @@ def _kept(
 
 
 def _groups(
-    slots: Sequence[Slot],
-    failing: Mapping[str, Failures],
-    left: Callable[[str], int | None],
-    wanted: Callable[[str], bool],
-    now_us: int,
-    link: Link,
+    slots: Sequence[Slot], failing: Failing, wanted: Callable[[str], bool], now_us: int, link: Link
 ) -> list[Incident]:
     """Failures by namespace, destination and path; the most first. A row's error is the last one there; its link leads to the
     group of failures with this error, or to the pending timers with it."""
-    shown = [(place, failures) for place, failures in failing.items() if wanted(split_place(place)[0])]
+    shown = [(place, failures) for place, failures in failing.places.items() if wanted(split_place(place)[0])]
     shown.sort(key=lambda each: (-each[1].exhausted, -each[1].failures))
     rows = []
     for place, failures in shown[:_GROUPS_MAX]:
@@ -224,7 +226,7 @@ def _groups(
         begins = now_us - now_us % _MINUTE_US
         by_minute = {slot.begins_us: slot.failing.get(place) for slot in slots}
         chart = [by_minute.get(begins - i * _MINUTE_US) for i in range(_SPARK_MINUTES)][::-1]
-        number, unit = _number(failures, left(place), "attempt")
+        number, unit = _number(failures, failing.left(place), "attempt")
         rows.append(
             Incident(
                 "failed",
@@ -250,14 +252,14 @@ def _number(failures: Failures, left: int | None, attempt: str) -> tuple[int, st
     return failures.exhausted, "failed this hour"
 
 
-def _calls(failing: Mapping[str, Failures], left: Callable[[str], int | None]) -> list[Incident]:
+def _calls(calls: Failing) -> list[Incident]:
     """Failures of service calls by destination; the most first."""
-    most = sorted(failing.items(), key=lambda each: (-each[1].exhausted, -each[1].failures))
+    most = sorted(calls.places.items(), key=lambda each: (-each[1].exhausted, -each[1].failures))
     rows = []
     for place, failures in most[:_CALLS_MAX]:
         destination = split_place(place)[1]
         error, _, detail = failures.last_error.partition(":")
-        number, unit = _number(failures, left(place), "execution")
+        number, unit = _number(failures, calls.left(place), "execution")
         rows.append(
             Incident(
                 "failed",

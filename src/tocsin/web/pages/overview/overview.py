@@ -19,8 +19,9 @@ from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.outages import RUNBOOK
 from tocsin.web.pages.overview import band, content
-from tocsin.web.pages.overview.alarms import Alarm, Alarms
-from tocsin.web.pages.overview.incidents import incidents
+from tocsin.web.pages.overview.alarms import Alarms
+from tocsin.web.pages.overview.concerns import Concerns
+from tocsin.web.pages.overview.incidents import Failing, Reader, Reports, incidents
 from tocsin.web.pages.overview.nodes import Nodes, Present
 from tocsin.web.pages.overview.open_failures import (
     OpenCallFailures,
@@ -29,10 +30,10 @@ from tocsin.web.pages.overview.open_failures import (
     needing_attention,
     with_uncounted_ends,
 )
-from tocsin.web.pages.overview.paused import Paused, PausedFlow, PausedSchedule, PausedSchedules
+from tocsin.web.pages.overview.paused import Paused, PausedSchedules
 from tocsin.web.pages.overview.retries import CallRetries, Retries, TimerRetries
 from tocsin.web.pages.overview.upcoming import Upcoming
-from tocsin.web.pages.overview.waiting import Wait, Waiting
+from tocsin.web.pages.overview.waiting import Waiting
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.site import Part, Site, route
 
@@ -128,21 +129,20 @@ class Overview(Part):
         """Instants of the scope's timers that are due within the hour, as far as they were counted."""
         return [at for namespace, at in self._upcoming.due if at >= hour.at_us and scope.wanted(namespace)]
 
-    def _paused_schedules(self, scope: _Scope) -> list[PausedSchedule]:
-        """The scope's schedules that paused themselves."""
-        return [each for each in self._schedules.all if scope.wanted(each.namespace)]
-
-    def _paused_flows(self, scope: _Scope) -> list[PausedFlow]:
-        """The scope's paused flows."""
-        return [each for each in self._paused.flows if scope.wanted(each.namespace)]
-
-    def _alarms(self, scope: _Scope) -> list[Alarm]:
-        """The scope's monitors that are late or have failed."""
-        return [each for each in self._attention.alarms.all if scope.wanted(each.namespace)]
-
-    def _waits(self, scope: _Scope) -> list[Wait]:
-        """What keeps the scope's due timers."""
-        return [each for each in self._waiting.waits if scope.wanted(each.namespace)]
+    def _concerns(self, scope: _Scope) -> Concerns:
+        """What may need attention in the scope."""
+        paused, schedules, alarms, wanted = self._paused, self._schedules, self._attention.alarms, scope.wanted
+        return Concerns(
+            namespaces=[each for each in paused.namespaces if wanted(each.name)],
+            destinations=paused.destinations if scope.whole else (),
+            flows=[each for each in paused.flows if wanted(each.namespace)],
+            schedules=[each for each in schedules.all if wanted(each.namespace)],
+            more_schedules=schedules.more,
+            alarms=[each for each in alarms.all if wanted(each.namespace)],
+            more_alarms=alarms.more,
+            waits=[each for each in self._waiting.waits if wanted(each.namespace)],
+            more_waits=self._waiting.more,
+        )
 
     def _failing(self, hour: Hour, failing: Mapping[str, Failures]) -> dict[str, Failures]:
         """Where timers failed in the last hour that need attention."""
@@ -194,24 +194,16 @@ class Overview(Part):
             overdue_s = content.overdue_elsewhere_s(present.overdue_s, self._waiting.waits, hour.at_us)
             present = present._replace(overdue_s=overdue_s)
         return content.verdict(
+            self._concerns(scope),
             minute=hour.last_minute.counts(scope.wanted),
             hour=sums.counts(scope.wanted),
             calls=hour.last_minute.calls if scope.whole else CallCounts(),
             present=present if scope.whole else present._replace(silent=[], overdue_s=None),
             due=BoundedCount(len(self._due(scope, hour)), more=self._upcoming.until_us is not None),
             failing=len(failing),
-            paused=[each for each in self._paused.namespaces if scope.wanted(each.name)],
-            destinations=self._paused.destinations if scope.whole else [],
-            flows=self._paused_flows(scope),
             others=others if scope.whole else [],
             database=self._database,
-            schedules=len(self._paused_schedules(scope)),
-            alarms=self._alarms(scope),
-            more_schedules=self._schedules.more,
-            more_alarms=self._attention.alarms.more,
             scoped=bool(scope.namespace),
-            waits=self._waits(scope),
-            more_wait=self._waiting.more,
             now_us=hour.at_us,
         )
 
@@ -219,7 +211,7 @@ class Overview(Part):
         slots = [*hour.slots, hour.open]
         sums = total([hour.complete, hour.open], self._places_max)
         outages = self._outages(hour)
-        left, listed = self._failures.left(slots), self._failures.number(scope.wanted)
+        listed = self._failures.number(scope.wanted)
         if scope.whole and _some_call_failed(sums):
             calls_listed = self._attention.call_failures.number(lambda _: True)
             listed = None if listed is None or calls_listed is None else listed + calls_listed
@@ -233,32 +225,26 @@ class Overview(Part):
             "ahead_known": self._upcoming.known,
             "ahead_link": link({"view": "pending", "due": "next-1h"}),
             "incidents": incidents(
+                self._concerns(scope),
                 pauses=present.pauses if scope.whole else [],
-                database=self._database,
                 outages=outages if scope.whole else [],
-                paused=[each for each in self._paused.namespaces if scope.wanted(each.name)],
-                destinations=self._paused.destinations if scope.whole else [],
-                flows=self._paused_flows(scope),
-                schedules=self._paused_schedules(scope),
-                alarms=self._alarms(scope),
-                more_schedules=self._schedules.more,
-                more_alarms=self._attention.alarms.more,
                 slots=slots,
                 started_us=present.started_us,
-                failing=self._failing(hour, sums.failing),
-                left=left,
-                calls_failing=self._calls_failing(hour, sums.calls_failing) if scope.whole else {},
-                calls_left=self._attention.call_failures.left(slots),
-                wanted=scope.wanted,
-                may_admin=context.principal.may(Role.ADMIN),
-                may_write=lambda name: context.principal.may(Role.WRITE, name),
+                failing=Failing(self._failing(hour, sums.failing), self._failures.left(slots)),
+                calls=Failing(
+                    self._calls_failing(hour, sums.calls_failing) if scope.whole else {},
+                    self._attention.call_failures.left(slots),
+                ),
+                reports=Reports(self._waiting.reports, self._waiting.read_at_us) if scope.whole else None,
+                reader=Reader(
+                    scope.wanted,
+                    context.principal.may(Role.ADMIN),
+                    lambda name: context.principal.may(Role.WRITE, name),
+                ),
+                database=self._database,
                 docs=DOCS_URL,
-                now_us=hour.at_us,
                 link=link,
-                waits=self._waits(scope),
-                more_wait=self._waiting.more,
-                reports=self._waiting.reports if scope.whole else None,
-                reported_us=self._waiting.read_at_us,
+                now_us=hour.at_us,
             ),
             "calm": content.calm(
                 failed=bool(drawn.sums.failed or drawn.sums.expired or (scope.whole and sums.calls.failed)),
@@ -297,7 +283,7 @@ class Overview(Part):
     def _version(self, scope: _Scope, hour: Hour, present: Present) -> str:
         """Changes with everything that the body of the page shows of the scope, and every minute. Clients see it."""
         counts, calls = hour.open.counts(scope.wanted), hour.open.calls
-        latest = self._outages(hour)
+        latest, concerns = self._outages(hour), self._concerns(scope)
         parts = (
             hour.open.begins_us // 1_000_000,
             counts.weight,
@@ -310,23 +296,21 @@ class Overview(Part):
             len(self._due(scope, hour)),
             self._failures.number(scope.wanted),
             self._failures.settled_us // _MINUTE_US,
-            " ".join(f"{each.name}:{each.waiting}" for each in self._paused.destinations) if scope.whole else "",
-            len(self._paused_flows(scope)),
-            len(schedules := self._paused_schedules(scope)),
-            max((each.ended_at // 1_000_000 for each in schedules), default=0),
-            len(alarms := self._alarms(scope)),
-            max((each.since // 1_000_000 for each in alarms), default=0),
+            " ".join(f"{each.name}:{each.waiting}" for each in concerns.destinations),
+            len(concerns.flows),
+            len(concerns.schedules),
+            max((each.ended_at // 1_000_000 for each in concerns.schedules), default=0),
+            len(concerns.alarms),
+            max((each.since // 1_000_000 for each in concerns.alarms), default=0),
             self._attention.retries.version(scope.wanted),
             self._attention.call_failures.number(lambda _: True) if scope.whole else "",
             self._attention.call_failures.settled_us // _MINUTE_US if scope.whole else "",
             self._attention.call_retries.version(lambda _: True) if scope.whole else "",
-            len(waits := self._waits(scope)),
-            sum(each.number for each in waits),
-            min((each.since for each in waits), default=0),
+            len(concerns.waits),
+            sum(each.number for each in concerns.waits),
+            min((each.since for each in concerns.waits), default=0),
             self._waiting.probed_at_us // 1_000_000 if scope.whole else "",
-            " ".join(
-                f"{each.name}:{each.waiting.number}" for each in self._paused.namespaces if scope.wanted(each.name)
-            ),
+            " ".join(f"{each.name}:{each.waiting.number}" for each in concerns.namespaces),
         )
         return ".".join(map(str, parts))
 
