@@ -102,6 +102,16 @@ def grant_refusal(key: ApiKey, maker: ApiKey) -> str | None:
     """Why the `maker` key may not create this `key`; None if it may."""
     if not maker.role.includes(Role.ADMIN):
         return f"creating keys requires a key of role admin; this key's role is {maker.role.value}"
+    if (excess := _excess(key, maker)) is not None:
+        return excess
+    ends = maker.expires_at
+    if ends is not None and (key.expires_at is None or key.expires_at > ends):
+        return f"this key expires at {format_instant(ends)}; send an expiresAt that is not later"
+    return None
+
+
+def _excess(key: ApiKey, maker: ApiKey) -> str | None:
+    """What `key` may do that `maker` may not, as the reason why it can't be created; None: nothing."""
     if not maker.covers(key):
         own = ", ".join((*maker.namespaces, *maker.tenants))
         return f"this key is limited to {own}; limit the new key to namespaces or tenants of these"
@@ -113,9 +123,6 @@ def grant_refusal(key: ApiKey, maker: ApiKey) -> str | None:
         return (
             f"this key is limited to the sources {', '.join(maker.sources)}; limit the new key to networks within these"
         )
-    ends = maker.expires_at
-    if ends is not None and (key.expires_at is None or key.expires_at > ends):
-        return f"this key expires at {format_instant(ends)}; send an expiresAt that is not later"
     return None
 
 
@@ -152,9 +159,9 @@ class ApiKeys:
         return not present
 
     async def seen_by(self, viewer: ApiKey | None) -> list[ApiKey]:
-        """The keys within the scope of the viewer's key, oldest first; None sees all."""
+        """The keys that may do nothing that the viewer's key may not, oldest first; None sees all."""
         keys = sorted(await api_keys(self._store), key=lambda key: (key.created_at, key.key_id))
-        return [key for key in keys if viewer is None or viewer.covers(key)]
+        return [key for key in keys if viewer is None or _excess(key, viewer) is None]
 
     async def uses(self) -> Mapping[str, int]:
         """When keys were used last, in microseconds, by their ids. A node stores a use at most once an hour, within seconds
@@ -162,7 +169,7 @@ class ApiKeys:
         return await key_uses(self._store)
 
     async def revoke(self, key_id: str, revoker: ApiKey | None, record: RecordAudit) -> None:
-        """Removes a key within the scope of the revoker's key, and records it in the audit trail. Raises KeyNotFound."""
+        """Removes a key that the revoker's key sees, and records it in the audit trail. Raises KeyNotFound."""
         known = {key.key_id for key in await self.seen_by(revoker)}
         if key_id not in known or not await delete_api_key(self._store, key_id):
             raise KeyNotFound(f"no key has the id {key_id!r}")

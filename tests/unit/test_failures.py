@@ -13,8 +13,10 @@ from tocsin.model.failure import failure_of, split_failure
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.run import decode_run
 from tocsin.model.timer import Status, Timer
-from tocsin.ports.store import FailureRow
+from tocsin.ports.store import GENERATION_BYTES, FailureRow, ShardBatch
+from tocsin.stores.memory import MemoryStore
 from tocsin.timers.engine.rows import FinalAttempt, OpKind, WriteOp
+from tocsin.timers.failures import Failures, failure_id
 
 
 class Ends(Bench):
@@ -39,6 +41,9 @@ class Ends(Bench):
 
     def failures(self) -> list[FailureRow]:
         return at_once(self.store.failures(0, None, 10))  # type: ignore[no-any-return]
+
+
+OWNER = b"failures-of-tests"[:16]
 
 
 def history(bench: Bench) -> Any:
@@ -130,3 +135,42 @@ def test_a_failure_names_place_and_code(url: str, error: str | None, expected: t
 def test_the_parts_of_a_failure_are_bounded() -> None:
     failure = failure_of(Timer("n", "t", 0, f"http://h/{'a' * 3_000}", 0, 0, last_error="x" * 300))
     assert [len(part) for part in split_failure(failure)] == [400, 60]
+
+
+async def test_a_failure_of_another_namespace_is_not_dismissed_by_its_handle() -> None:
+    """A notification's uuid does not follow from a name, so that its handle alone does not tell whose it is."""
+    store = MemoryStore()
+    await store.open(1)
+    epoch = await store.claim(0, expected_epoch=0, owner=OWNER)
+    assert epoch is not None
+    place = "http://h/\x1fHTTP 500"
+    rows = [
+        FailureRow(
+            bytes([number]) * 16,
+            bytes(GENERATION_BYTES - 1) + bytes([number]),
+            f"{name}/notify",
+            "t",
+            place,
+            5,
+            5,
+            1_000,
+        )
+        for number, name in enumerate(("mine", "theirs", "mine"))
+    ]
+    await store.apply([ShardBatch(0, epoch, OWNER, failures=rows)])
+
+    class Namespaces:
+        async def ensure_known(self, namespace: str) -> None:
+            return None
+
+        def shard_of(self, namespace: str, uuid: bytes) -> int:
+            return 0
+
+        async def read(self, call: Any) -> Any:
+            return await call
+
+    failures = Failures(store, Namespaces(), None, 1)  # type: ignore[arg-type]
+    listed = await store.failures(0, None, 10)
+    assert [row.namespace for row in listed] == ["mine/notify", "theirs/notify", "mine/notify"]
+    assert await failures.dismiss_ids("mine", map(failure_id, listed)) == 3
+    assert await store.failures(0, None, 10) == [listed[1]]

@@ -192,13 +192,20 @@ def test_only_keys_within_the_callers_scope_are_listed_and_revoked() -> None:
         assert [one.key_id for one in await keys.seen_by(key(ADMIN))] == ["a", "ab", "all", "c"]
         viewer = key(ADMIN, ("a", "b"))
         assert [one.key_id for one in await keys.seen_by(viewer)] == ["a", "ab"]
-        for beyond_reach in ("all", "c", "none"):
+        limited = key(ADMIN, operations=("keys/*",), sources=("10.0.0.0/8",))
+        assert [one.key_id for one in await keys.seen_by(limited)] == []
+        within = ApiKey("w", "w", ADMIN, (), (), NOW, operations=("keys/*",), sources=("10.1.0.0/16",))
+        await keys.add(within, record)
+        assert [one.key_id for one in await keys.seen_by(limited)] == ["w"]
+        await keys.revoke("w", limited, record)
+        del trail[-2:]
+        for beyond_reach in ("all", "c", "none", "w"):
             with pytest.raises(KeyNotFound):
                 await keys.revoke(beyond_reach, viewer, record)
         await keys.revoke("a", viewer, record)
         assert {one.key_id for one in await api_keys(store)} == {"all", "ab", "c"}
         assert trail == [("key_created", name) for name in ("all", "a", "ab", "c")] + [("key_deleted", "a")]
-        assert changes == 5
+        assert changes == 7
 
     asyncio.run(run())
 

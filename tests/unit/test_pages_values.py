@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 import pytest
+from starlette.requests import Request
 from tests.support.cases import each
 
 from tocsin.model.audit import AuditAction
@@ -20,7 +21,7 @@ from tocsin.timers.service import TimerView
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.pages import presentation
 from tocsin.web.pages.admin import audit
-from tocsin.web.pages.context import Fields, read_form
+from tocsin.web.pages.context import Fields, cookie_value, read_form
 from tocsin.web.pages.destinations import waiting_path
 from tocsin.web.pages.forms import curl, due
 from tocsin.web.pages.limits import UiLimits
@@ -343,3 +344,20 @@ def test_each_action_of_the_audit_trail_has_words_once() -> None:
     (words,) = [node for node in ast.walk(tree) if isinstance(node, ast.Dict) and len(node.keys) > 10]
     named = [key.attr for key in words.keys if isinstance(key, ast.Attribute)]
     assert sorted(named) == sorted(AuditAction.__members__)
+
+
+@each(
+    "sent, value",
+    [
+        ("", None),
+        ("tocsin-80=a.b", "a.b"),
+        ("x=1; tocsin-80=a=b;y", "a=b"),
+        ('tocsin-80="YQ=="', "YQ=="),
+        ("tocsin-8080=a; xtocsin-80=b", None),
+        # None of this server's has escapes, which http.cookies would take seconds to read.
+        ('tocsin-80="\\\\101"', None),
+    ],
+)
+def test_the_value_of_a_cookie(sent: str, value: str | None) -> None:
+    request = Request({"type": "http", "headers": [(b"cookie", sent.encode())]})
+    assert cookie_value(request, "tocsin-80") == value

@@ -135,6 +135,7 @@ def test_signing_secrets(secret: str, accepted: bool) -> None:
         ({"Webhook_Id": "a"}, "headers.Webhook_Id"),
         ({"tocsin-timer-id": "a"}, "headers.tocsin-timer-id"),
         ({"tocsin_attempt": "a"}, "headers.tocsin_attempt"),
+        ({"Nats-Rollup": "all"}, "headers.Nats-Rollup"),
         ({"x-a": "1", "X_A": "2"}, "headers.X_A"),
         ({"x": " a"}, "headers.x"),
         ({"x": "a\t"}, "headers.x"),

@@ -33,8 +33,9 @@ _RESERVED_HEADERS = frozenset(
     }
 )  # fmt: skip
 
-#: How the names of further headers begin that Tocsin sets itself. Receivers rely on them.
-_RESERVED_PREFIXES = ("tocsin-", "webhook-")
+#: How the names of further headers begin that Tocsin sets itself, because receivers rely on them, or that are commands to a
+#: NATS server: one of them empties a stream.
+_RESERVED_PREFIXES = ("tocsin-", "webhook-", "nats-")
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
@@ -283,7 +284,7 @@ class InputRules:
         if len(name) > limits.header_name_chars_max or not _HEADER_NAME.match(name):
             return f"is not a header name; use 1 to {limits.header_name_chars_max} letters, digits and hyphens"
         if is_reserved_header(name):
-            return "is a reserved header, which Tocsin sets itself; leave it out"
+            return "is a reserved header, which only Tocsin itself may set; leave it out"
         if len(value) > limits.header_value_chars_max:
             return f"has a value of {len(value)} characters; at most {limits.header_value_chars_max} are accepted"
         if not _HEADER_VALUE.match(value):

@@ -230,7 +230,10 @@ class Provider:
         """The claims of a token that this provider has signed for this audience. Raises JoseError."""
         try:
             decoded = jwt.decode(token, keys, algorithms=_ALGORITHMS)
-        except ValueError as error:
+        except JoseError:
+            raise
+        except Exception as error:
+            # Of any kind: the library reads some fields of what anybody may send before it checks their types.
             raise ExpiredTokenError("the token can't be read") from error
         registry = jwt.JWTClaimsRegistry(
             now=round(self._now_s()),

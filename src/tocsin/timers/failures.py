@@ -149,11 +149,26 @@ class Failures:
         """Removes these failures of a namespace from the list; how many, including those that were not listed any more."""
         await self._namespaces.ensure_known(namespace)
         shards: dict[int, list[FailurePlace]] = {}
-        for position, failure_id in enumerate(ids):
-            place = _place_of(namespace, failure_id, position)
-            shards.setdefault(self._namespaces.shard_of(namespace, place[1]), []).append(place)
+        unproven: list[tuple[int, FailurePlace]] = []
+        handles = list(ids)
+        for position, failure_id in enumerate(handles):
+            place, proven = _place_of(namespace, failure_id, position)
+            shard_id = self._namespaces.shard_of(namespace, place[1])
+            if proven:
+                shards.setdefault(shard_id, []).append(place)
+            else:
+                unproven.append((shard_id, place))
+
+        async def prove(named: tuple[int, FailurePlace]) -> None:
+            shard_id, place = named
+            call = self._store.failures(shard_id, _before(place), 1)
+            rows = await self._namespaces.read(call)
+            if rows and rows[0].place == place and namespace_of(rows[0]) == namespace:
+                shards.setdefault(shard_id, []).append(place)
+
+        await in_parallel(prove, unproven, asyncio.Semaphore(_READS_MAX))
         await self._remove(shards)
-        return sum(map(len, shards.values()))
+        return len(handles)
 
     async def _remove(self, shards: Mapping[int, Sequence[FailurePlace]]) -> None:
         for shard_id, places in shards.items():
@@ -311,18 +326,28 @@ def failure_id(row: FailureRow) -> str:
     return to_opaque(_HANDLE.pack(kind[0].encode(), row.failed_at, row.generation) + named)
 
 
-def _place_of(namespace: str, handle: str, position: int) -> FailurePlace:
-    """The place of a failure of this namespace, which is part of what the uuid is made of."""
+def _place_of(namespace: str, handle: str, position: int) -> tuple[FailurePlace, bool]:
+    """The place of a failure, and whether it is one of this namespace for certain, because the uuid is made of the name."""
     try:
         data = from_opaque(handle)
         kind, at, generation = _HANDLE.unpack(data[: _HANDLE.size])
         named = data[_HANDLE.size :]
         if kind == b"n" and len(named) == UUID_BYTES:
-            return at, named, generation
+            return (at, named, generation), False
         uuid_of = {b"t": timer_uuid, b"o": schedule_uuid}[kind]
         uuid = uuid_of(namespace, named.decode())
     except (struct.error, ValueError, KeyError):
         raise InvalidInput(
             FieldError(f"ids[{position}]", "is not a failureId that a list of failures returned")
         ) from None
-    return at, uuid, generation
+    return (at, uuid, generation), True
+
+
+def _before(place: FailurePlace) -> FailurePlace:
+    """The last place before another one, behind which that one is the first."""
+    at, uuid, generation = place
+    number = int.from_bytes(uuid + generation, "big")
+    if not number:
+        return at - 1, b"\xff" * UUID_BYTES, b"\xff" * GENERATION_BYTES
+    before = (number - 1).to_bytes(UUID_BYTES + GENERATION_BYTES, "big")
+    return at, before[:UUID_BYTES], before[UUID_BYTES:]

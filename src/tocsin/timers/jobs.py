@@ -71,6 +71,11 @@ class JobInterrupted(Event, frozen=True):
     line_limit = LineLimit(1, window_s=10.0)
 
 
+def no_job(job_id: str) -> JobNotFound:
+    """That there is none with this id, or none that the caller may see."""
+    return JobNotFound(f"there is no job {job_id!r}; jobs are listed for 30 days after their end")
+
+
 class Jobs:
     """Create, read, list, pause, resume and cancel jobs. All errors are `TocsinError`s; each method raises Unavailable."""
 
@@ -116,7 +121,7 @@ class Jobs:
         record = await self._namespaces.read(self._store.record(JOBS, job_id))
         found = [] if record is None else jobs_of(record, self._observe)
         if not found:
-            raise JobNotFound(f"there is no job {job_id!r}; jobs are listed for 30 days after their end")
+            raise no_job(job_id)
         return found[0]
 
     async def list(self) -> builtins.list[Job]:

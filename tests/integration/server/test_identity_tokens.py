@@ -122,6 +122,7 @@ async def test_what_the_provider_has_not_signed_for_this_server_does_not_count(p
         "alg none": f"{part({'alg': 'none'})}.{parts[1]}.",
         "no signature": f"{parts[0]}.{parts[1]}.",
         "no JSON": "e30.e30.e30",
+        "a number of critical headers": f"{part({'alg': 'ES256', 'kid': 'one', 'crit': 1})}.{parts[1]}.AAAA",
         "an API key": "tk_0123456789ab_0123456789012345678901234567890123456789012",
     }
     assert [name for name, token in wrong.items() if place.provider.identify(token) is not None] == []

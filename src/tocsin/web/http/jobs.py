@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from tocsin.model import job as model
 from tocsin.model.access import EVERY, ApiKey, Role
 from tocsin.model.audit import AuditAction, Detail
-from tocsin.model.errors import FieldError, InvalidInput, JobNotFound
+from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.failure import DESTINATION_CHARS_MAX
 from tocsin.model.failure_groups import FailedKind
 from tocsin.model.instants import format_duration, format_instant, parse_duration
@@ -22,7 +22,7 @@ from tocsin.model.job import ACTIONS, RATE_DEFAULT, RATE_MAX, JobAction, JobKind
 from tocsin.model.redaction import redact_url, withheld
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
-from tocsin.timers.jobs import Jobs
+from tocsin.timers.jobs import Jobs, no_job
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.access import require_namespace, require_service, require_tenant
 from tocsin.web.http.constraints import bad_fields, below, refuse_bad_fields
@@ -299,7 +299,8 @@ class JobRequests:
         if not may(key, role, job):
             if may(key, Role.READ, job):
                 require_service(key, role)
-            raise JobNotFound(f"there is no job {job_id!r} in the namespaces of this key")
+            # Not to be told from one that does not exist: its id may follow from a guess of an idempotency key.
+            raise no_job(job_id)
         return job
 
     async def visible(self, namespace: str, tenant: str, key: ApiKey | None) -> list[model.Job]:
