@@ -277,9 +277,9 @@ class Link:
         await self._see()
         return await self._call(lambda: self._store.records(kind, *range, limit=limit))
 
-    async def records_versions(self, *kinds: str) -> tuple[int, ...]:
+    async def records_versions(self, *kinds: str, urgent: bool = False) -> tuple[int, ...]:
         await self._see()
-        return await self._call(lambda: self._store.records_versions(*kinds))
+        return await self._call(lambda: self._store.records_versions(*kinds, urgent=urgent))
 
     async def _see(self) -> None:
         if self.blind:

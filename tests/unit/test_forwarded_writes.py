@@ -184,11 +184,11 @@ async def test_unknown_namespace_is_read_once_for_all_waiting_requests(node: Nod
     reads = 0
     read = node.context.store.records_versions
 
-    async def counted(*kinds: str) -> tuple[int, ...]:
+    async def counted(*kinds: str, urgent: bool) -> tuple[int, ...]:
         nonlocal reads
         reads += NAMESPACES in kinds
         await asyncio.sleep(0)
-        return await read(*kinds)
+        return await read(*kinds, urgent=urgent)
 
     node.context.store.records_versions = counted  # type: ignore[method-assign]
     await put_namespace(node.context.store, Namespace("new", 1, 0, 0), create=True)
@@ -201,7 +201,7 @@ async def test_unknown_namespace_is_read_once_for_all_waiting_requests(node: Nod
 
 
 async def test_client_of_a_create_that_fails_unexpectedly_gets_the_exception(node: Node) -> None:
-    async def broken(*kinds: str) -> tuple[int, ...]:
+    async def broken(*kinds: str, urgent: bool) -> tuple[int, ...]:
         raise LookupError("a defect")
 
     node.context.store.records_versions = broken  # type: ignore[method-assign]

@@ -35,7 +35,7 @@ class Gated(MemoryStore):
         self.writing: Gate | None = None
         self.failures = 0
 
-    async def records_versions(self, *kinds: str) -> tuple[int, ...]:
+    async def records_versions(self, *kinds: str, urgent: bool = False) -> tuple[int, ...]:
         if self.asking is not None:
             self.asking.reached.set()
             await self.asking.let.wait()

@@ -126,7 +126,7 @@ class Away(MemoryStore):
         super().__init__()
         self.asked, self.was_asked = 0, asyncio.Event()
 
-    async def records_versions(self, *kinds: str) -> tuple[int, ...]:
+    async def records_versions(self, *kinds: str, urgent: bool = False) -> tuple[int, ...]:
         self.asked += 1
         self.was_asked.set()
         await asyncio.sleep(0)
@@ -156,7 +156,7 @@ class Slow(MemoryStore):
         super().__init__()
         self.asked, self.away, self.was_asked, self.open = 0, False, asyncio.Event(), asyncio.Event()
 
-    async def records_versions(self, *kinds: str) -> tuple[int, ...]:
+    async def records_versions(self, *kinds: str, urgent: bool = False) -> tuple[int, ...]:
         self.asked += 1
         self.was_asked.set()
         await self.open.wait()

@@ -343,7 +343,7 @@ async def test_a_store_that_does_not_answer_is_reported(store: FlakyStore, clock
     one = CountingNode("one", store, clock)
     one.fires()
 
-    async def fails(*kinds: str) -> tuple[int, ...]:
+    async def fails(*kinds: str, urgent: bool = False) -> tuple[int, ...]:
         raise StoreUnavailable("out")
 
     store.records_versions = fails  # type: ignore[method-assign]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
+from tests.support.cases import each
+from tests.support.simulation_loop import SimulationLoop
 
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.timer import Timer
@@ -19,7 +22,7 @@ from tocsin.timers.engine.context import SHARD_CALLS_MAX, Context
 from tocsin.timers.engine.finished import Finished
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.engine.rows import OpKind, Row, WriteOp
-from tocsin.timers.engine.supervisor import Supervisor
+from tocsin.timers.engine.supervisor import Supervisor, _steadily
 
 SECOND = 1_000_000
 OWN, OTHER, THIRD = b"n" * 16, b"o" * 16, b"t" * 16
@@ -549,3 +552,20 @@ async def test_node_that_reads_a_newer_record_format_leaves_its_shards_to_others
     assert node.owned == set()
     assert {state.owner for state in await node.store.shards()} == {None}
     await node.supervisor.kill()
+
+
+@each("lasts_s, begun", [(0, [0, 1, 2]), (0.3, [0, 1, 2]), (1.4, [0, 1.4, 2.8])])
+def test_heartbeats_begin_at_a_steady_interval_or_one_after_another(lasts_s: float, begun: list[float]) -> None:
+    loop, found = SimulationLoop(), []
+
+    async def beat() -> None:
+        found.append(loop.time())
+        await asyncio.sleep(lasts_s)
+
+    async def run() -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(2.9):
+                await _steadily(SECOND, beat)
+
+    loop.run_until_complete(run())
+    assert found == pytest.approx(begun)

@@ -55,7 +55,8 @@ class Records(Protocol):
         """Removes the records with these keys, at most DELETED_AT_ONCE_MAX, all together; whether there was any. To repeat it
         is harmless."""
 
-    async def records_versions(self, *kinds: str) -> tuple[int, ...]:
-        """For each kind a number that each write of the kind changes to one that it never was before; 0 before the first.
-        Cheap reads, one where the database can, by which a node notices that it must read a kind again: records that are
-        read after it are at least as new."""
+    async def records_versions(self, *kinds: str, urgent: bool = False) -> tuple[int, ...]:
+        """For each of these kinds, at least one, a number that each write of the kind changes to one that it never was
+        before; 0 before the first. Cheap reads, one where the database can, by which a node notices that it must read a kind
+        again: records that are read after it are at least as new. `urgent`: the node may fire only while such reads succeed,
+        so this one should not wait for others."""

@@ -455,7 +455,7 @@ class MemoryStore:
         self._record_versions[kind] += bool(removed)
         return bool(removed)
 
-    async def records_versions(self, *kinds: str) -> tuple[int, ...]:
+    async def records_versions(self, *kinds: str, urgent: bool = False) -> tuple[int, ...]:
         """How many writes of each kind there were."""
         return tuple(self._record_versions[kind] for kind in kinds)
 

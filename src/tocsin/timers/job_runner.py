@@ -143,6 +143,7 @@ class JobRunner:
                 await self._begin()
             except (StoreError, Unavailable) as error:
                 self._context.observe(JobInterrupted("", str(error)))
+                self._seen = None
             try:
                 async with asyncio.timeout(_LOOK_S):
                     await self._wake.wait()

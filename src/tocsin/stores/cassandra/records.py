@@ -7,7 +7,6 @@ condition, and writes of different records would contradict each other.
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import random
 from collections.abc import Sequence
@@ -69,13 +68,13 @@ class CassandraRecords(ClientStore[CassandraClient]):
                 return True
         return False
 
-    async def records_versions(self, *kinds: str) -> tuple[int, ...]:
+    async def records_versions(self, *kinds: str, urgent: bool = False) -> tuple[int, ...]:
         """Random numbers; 0 before the first write."""
-        return tuple(await asyncio.gather(*map(self._version, kinds)))
+        return tuple(await self._open.in_parallel(self._version, kinds))
 
     async def _version(self, kind: str) -> int:
         rows = await self._open.read(_GET, self._partition(kind), _VERSION, serial=True)
-        return int(rows[0][2]) if rows else 0
+        return int(rows[0][2] or 0) if rows else 0
 
     def _next_version(self, kind: str) -> Write:
         return Write(_NEXT_VERSION, (random.getrandbits(62) + 1, self._partition(kind), _VERSION))

@@ -3,7 +3,6 @@ which every write changes in the same transaction."""
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 from collections.abc import Sequence
 from typing import Any
@@ -79,9 +78,10 @@ class DynamoRecords(ClientStore[DynamoClient]):
             return True
         return False
 
-    async def records_versions(self, *kinds: str) -> tuple[int, ...]:
+    async def records_versions(self, *kinds: str, urgent: bool = False) -> tuple[int, ...]:
         """How many writes of each kind there were."""
-        items = await asyncio.gather(*(self._open.get(key(records_of(kind), _VERSION)) for kind in kinds))
+        client = self._open
+        items = await client.in_parallel(client.get, [key(records_of(kind), _VERSION) for kind in kinds])
         return tuple(0 if item is None else _record(item).version for item in items)
 
     def _next_version(self, kind: str) -> Item:

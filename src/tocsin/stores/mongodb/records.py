@@ -65,13 +65,13 @@ class MongoRecords(ClientStore[MongoClient]):
 
         return await self._change(kind, delete)
 
-    async def records_versions(self, *kinds: str) -> tuple[int, ...]:
+    async def records_versions(self, *kinds: str, urgent: bool = False) -> tuple[int, ...]:
         """How many writes of each kind there were."""
         query = {"_id": {"$in": [_id(kind, "") for kind in kinds]}}
         documents = await self._open.read(
             lambda session: self._open.collection("records").find(query, session=session).to_list()
         )
-        found = {document["_id"]: int(document["version"]) for document in documents}
+        found = {document["_id"]: _record(document).version for document in documents}
         return tuple(found.get(_id(kind, ""), 0) for kind in kinds)
 
     async def _find(self, session: Session, kind: str, key: str) -> Document | None:

@@ -17,7 +17,6 @@ class PostgresDialect(Dialect):
         "INSERT INTO timers (shard_id, row_type, timer_execute_at, timer_uuid, shard_version, shard_owner) "
         "VALUES (?, 1, 0, '00000000-0000-0000-0000-000000000000', 1, ?) ON CONFLICT DO NOTHING"
     )
-    # Read when it runs, not when the transaction began.
     facts = (
         "SELECT current_setting('server_version'), pg_database_size(current_database()), (SELECT n_live_tup FROM "
         "pg_stat_user_tables WHERE relid = 'timers'::regclass)"

@@ -233,7 +233,7 @@ class Context:
         """
         self._learned += 1
         number, begun_at = self._learned, self.clock.boottime_us()
-        version, *others = await self.bounded(self.store.records_versions(NAMESPACES, *_RULES))
+        version, *others = await self.bounded(self.store.records_versions(NAMESPACES, *_RULES, urgent=True))
         versions = dict(zip(_RULES, others, strict=True))
         self.note_read(self.clock.boottime_us() - begun_at)
         # A damaged one may be restored by hand, which changes no version.
