@@ -12,11 +12,13 @@ from tocsin.ports.store import Found, HistoryRow, Loaded, StoredRow
 from tocsin.sql.rows import HISTORY_COLUMNS, ROW_COLUMNS, LoadQuery, cut, found_of
 from tocsin.stores.sqlite.rows import (
     ROW_WIDTH,
+    hex_sql,
     history_aggregates,
     history_rows,
     row_aggregates,
     rows_within,
     stored_rows,
+    values_of_hex,
 )
 from tocsin.stores.sqlite.writes import CHUNK_ROWS_MAX, size_for
 
@@ -60,12 +62,23 @@ def read_page(
 
     A page with too many bytes is read again, shorter, in another snapshot.
     """
-    values = connection.execute(sql, {**parameters, "limit": limit, "bytes_max": bytes_max}).fetchall()[0]
+    values = _aggregates(connection, sql, {**parameters, "limit": limit, "bytes_max": bytes_max})
     shorter = rows_within(values, bytes_max)
     if shorter is not None:
         limit = shorter
-        values = connection.execute(sql, {**parameters, "limit": limit, "bytes_max": 2**62}).fetchall()[0]
+        values = _aggregates(connection, sql, {**parameters, "limit": limit, "bytes_max": 2**62})
     return decode(values), limit
+
+
+def _aggregates(
+    connection: apsw.Connection, sql: str, parameters: Mapping[str, Any] | Sequence[Any]
+) -> tuple[Any, ...]:
+    """The result row of an aggregating statement. If it has a text that is not UTF-8, it is read again, in another snapshot,
+    so that the damaged row is one of the others."""
+    try:
+        return connection.execute(sql, parameters).fetchall()[0]
+    except UnicodeDecodeError:
+        return values_of_hex(connection.execute(hex_sql(sql), parameters).fetchall()[0])
 
 
 @cache
@@ -95,7 +108,7 @@ def fetch(connection: apsw.Connection, shard_id: int, uuids: Sequence[bytes]) ->
         chunk = list(some)
         size = size_for(len(chunk))
         chunk += chunk[-1:] * (size - len(chunk))
-        values = connection.execute(fetch_sql(size), [shard_id, *chunk, shard_id, *chunk]).fetchall()[0]
+        values = _aggregates(connection, fetch_sql(size), [shard_id, *chunk, shard_id, *chunk])
         rows += stored_rows(values[:ROW_WIDTH])
         rows += history_rows(values[ROW_WIDTH:])
     return found_of(rows, uuids)

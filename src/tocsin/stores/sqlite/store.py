@@ -59,8 +59,9 @@ class SqliteStore(SqlStore):
     log (WAL); its file is then truncated to `wal_bytes_max`. `clock` replaces the machine's.
 
     `on_commit_io_error` is called in the writing thread when a COMMIT fails with an I/O error other than that of a write. What
-    is on the disk is unknown then: the call raises OutcomeUnknown, and every later write is refused with StoreUnavailable until the file is opened
-    again. `on_checkpoint_error` is called, in any thread, when a checkpoint fails; no data is lost, the WAL keeps growing.
+    is on the disk is unknown then: the call raises OutcomeUnknown, and every later write is refused with StoreUnavailable
+    until the file is opened again. `on_checkpoint_error` is called, in any thread, when a checkpoint fails; no data is lost,
+    the WAL keeps growing.
     """
 
     capabilities = Capabilities(range_delete=True, exclusive=True)
