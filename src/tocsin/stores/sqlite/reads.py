@@ -7,8 +7,11 @@ from functools import cache
 from typing import Any, TypeVar
 
 import apsw
+import apsw.ext
 
+from tocsin.model.timer import damaged_record
 from tocsin.ports.store import Found, HistoryRow, Loaded, StoredRow
+from tocsin.sql.dialect import Value
 from tocsin.sql.rows import HISTORY_COLUMNS, ROW_COLUMNS, LoadQuery, cut, found_of
 from tocsin.stores.sqlite.rows import (
     ROW_WIDTH,
@@ -79,6 +82,37 @@ def _aggregates(
         return connection.execute(sql, parameters).fetchall()[0]
     except UnicodeDecodeError:
         return values_of_hex(connection.execute(hex_sql(sql), parameters).fetchall()[0])
+
+
+def rows_of(connection: apsw.Connection, sql: str, values: Sequence[Value]) -> Sequence[Sequence[Any]]:
+    """The rows of any other statement. If one has a text that is not UTF-8, they are read again, in another snapshot: it has
+    replacement characters then, and a record beside it is a damaged one."""
+    try:
+        return connection.execute(sql, values).fetchall()
+    except UnicodeDecodeError:
+        names = [name for name, *_ in apsw.ext.query_info(connection, sql).description]
+        places = [f"c{index}" for index in range(len(names))]
+        each = ", ".join(
+            f"typeof({c}) = 'text', CASE typeof({c}) WHEN 'text' THEN CAST({c} AS BLOB) ELSE {c} END" for c in places
+        )
+        rows = connection.execute(f"WITH page({', '.join(places)}) AS ({sql}) SELECT {each} FROM page", values)
+        return [_row_of_bytes(names, row) for row in rows.fetchall()]
+
+
+def _row_of_bytes(names: Sequence[str], values: Sequence[Any]) -> Sequence[Any]:
+    """A row from pairs: whether the value is a text, and the value, bytes for a text."""
+    row, error = list(values[1::2]), None
+    for index, is_text in enumerate(values[::2]):
+        if is_text and names[index] != "timer_record":
+            try:
+                row[index] = row[index].decode()
+            except UnicodeDecodeError as found:
+                row[index] = row[index].decode(errors="replace")
+                error = ValueError(f"{names[index]} is not text: {found}")
+    if error is not None and "timer_record" in names:
+        at = names.index("timer_record")
+        row[at] = damaged_record(error, row[at])
+    return row
 
 
 @cache
