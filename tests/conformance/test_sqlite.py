@@ -14,8 +14,8 @@ from tocsin.stores.sqlite.store import SqliteStore
 from tocsin.testing.store_conformance import StoreConformance
 from tocsin.testing.store_conformance_durability import DamageConformance
 
-#: Ends in the first byte of a longer character, and has a quote that JSON escapes.
-NOT_TEXT = b'{"name":"\xff\xe2'
+#: Ends in the first byte of a longer character, and begins with a quote, which JSON escapes.
+NOT_TEXT = b'"\xff\xe2'
 
 
 class TestSqliteStore(StoreConformance):
@@ -42,7 +42,9 @@ class DamagedTextConformance(DamageConformance):
             await damage(store, what)
             return
         if isinstance(what, Namespace):
-            where, key = "records SET record_value = CAST(? AS TEXT) WHERE record_key = ?", what.name
+            # With another character in place of the byte it would be JSON.
+            value = "substr(record_value, 1, length(record_value) - 1) || ',\"note\":' || CAST(? AS TEXT) || '\"}'"
+            where, key = f"records SET record_value = {value} WHERE record_key = ?", what.name
         elif isinstance(what, HistoryRow):
             column = "timer_tags" if column == "timer_suspended_reason" else column
             where, key = f"history SET {column} = CAST(? AS TEXT) WHERE timer_generation = ?", what.generation

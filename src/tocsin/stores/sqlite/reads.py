@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any, TypeVar
 
 import apsw
-import apsw.ext
 
 from tocsin.model.timer import damaged_record
 from tocsin.ports.store import Found, HistoryRow, Loaded, StoredRow
@@ -85,12 +84,14 @@ def _aggregates(
 
 
 def rows_of(connection: apsw.Connection, sql: str, values: Sequence[Value]) -> Sequence[Sequence[Any]]:
-    """The rows of any other statement. If one has a text that is not UTF-8, they are read again, in another snapshot: it has
-    replacement characters then, and a record beside it is a damaged one."""
+    """The rows of any other query. If one has a text that is not UTF-8, they are read again, in another snapshot, as
+    `_row_of_bytes` describes."""
     try:
         return connection.execute(sql, values).fetchall()
     except UnicodeDecodeError:
-        names = [name for name, *_ in apsw.ext.query_info(connection, sql).description]
+        cursor = connection.execute(sql, values)
+        names = [name for name, *_ in cursor.get_description()]
+        cursor.close()
         places = [f"c{index}" for index in range(len(names))]
         each = ", ".join(
             f"typeof({c}) = 'text', CASE typeof({c}) WHEN 'text' THEN CAST({c} AS BLOB) ELSE {c} END" for c in places
@@ -100,15 +101,20 @@ def rows_of(connection: apsw.Connection, sql: str, values: Sequence[Value]) -> S
 
 
 def _row_of_bytes(names: Sequence[str], values: Sequence[Any]) -> Sequence[Any]:
-    """A row from pairs: whether the value is a text, and the value, bytes for a text."""
+    """A row from pairs: whether the value is a text, and the value, bytes for a text. One that is not UTF-8 gets replacement
+    characters, and the record beside it becomes a damaged one."""
     row, error = list(values[1::2]), None
-    for index, is_text in enumerate(values[::2]):
-        if is_text and names[index] != "timer_record":
+    for index, (name, is_text) in enumerate(zip(names, values[::2], strict=True)):
+        if is_text and name != "timer_record":
+            stored = row[index]
             try:
-                row[index] = row[index].decode()
+                row[index] = stored.decode()
             except UnicodeDecodeError as found:
-                row[index] = row[index].decode(errors="replace")
-                error = ValueError(f"{names[index]} is not text: {found}")
+                row[index] = stored.decode(errors="replace")
+                error = ValueError(f"{name} is not text: {found}")
+                if name == "record_value":
+                    # No JSON: a secret with another character must not be taken for the secret.
+                    row[index] = f"\N{REPLACEMENT CHARACTER}{row[index]}"
     if error is not None and "timer_record" in names:
         at = names.index("timer_record")
         row[at] = damaged_record(error, row[at])

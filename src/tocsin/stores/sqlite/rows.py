@@ -51,7 +51,7 @@ def _only(size_sql: str | None) -> str:
 #: How many values each kind of aggregate has.
 ROW_WIDTH, HISTORY_WIDTH = 8, 10
 
-#: The aggregates of texts, which SQLite does not check for UTF-8: their columns, and the places in their kind's values.
+#: The aggregates of texts, which SQLite does not check for UTF-8, and the places of those that both kinds have.
 _TEXTS = re.compile(r"json_group_array\((timer_namespace|timer_id|timer_tags|timer_suspended_reason)\)")
 _TEXT_PLACES = {2: "timer_namespace", 3: "timer_id", 4: "timer_tags"}
 
