@@ -414,13 +414,22 @@ async def test_a_node_writes_and_syncs_the_wal_of_a_crash_again(
             await again.open(None)
     os.utime(wal, (1, 1))
     synced: list[tuple[int, float]] = []
+    other = apsw.Connection(str(path))
+
+    def observe(descriptor: int) -> None:
+        synced.append((os.fstat(descriptor).st_ino, wal.stat().st_mtime))
+        # Administration can't append to the file meanwhile, nor start it over.
+        with pytest.raises(apsw.BusyError):
+            other.execute("BEGIN IMMEDIATE")
+
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: synced.append((os.fstat(descriptor).st_ino, wal.stat().st_mtime)))
+        patch.setattr(os, "fsync", observe)
         await again.open(None)
     assert [inode for inode, _ in synced] == [wal.stat().st_ino]
     assert synced[0][1] > 1
     assert wal.read_bytes() == content
     assert await loaded(again, page_rows=1000) == rows
+    other.close()
     await beside.close()
     await again.close()
 
