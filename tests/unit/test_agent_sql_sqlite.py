@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -132,6 +134,23 @@ async def test_an_io_error_during_the_commit_is_an_unknown_outcome(
             await database.write(lambda c: add(c, 1), lambda: reported.append(1), lambda: reported.append(-1))
     assert reported == [-1]
     assert await database.write(lambda c: add(c, 2)) == 2
+
+
+async def test_the_wal_of_a_crash_is_written_and_synced_again(database: SqliteDatabase, tmp_path: Path) -> None:
+    await database.write(lambda c: add(c, 1))
+    crash = tmp_path / "crash"
+    crash.mkdir()
+    for name in ("agent.db", "agent.db-wal"):
+        shutil.copy(tmp_path / name, crash)
+    wal = crash / "agent.db-wal"
+    content = wal.read_bytes()
+    os.utime(wal, (1, 1))
+    again = SqliteDatabase(str(crash / "agent.db"), SqlSettings())
+    await again.open()
+    assert wal.stat().st_mtime > 1
+    assert wal.read_bytes() == content
+    assert await numbers(again) == [1]
+    await again.close()
 
 
 async def test_readers_see_committed_rows_and_cannot_write(database: SqliteDatabase) -> None:

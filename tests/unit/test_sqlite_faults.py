@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import os
+import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -324,6 +328,110 @@ async def test_failed_fsync_makes_the_commit_unknown_and_refuses_later_writes(tm
         await store.apply([replace(batch, upserts=[row(2)])])
     await store.close()
     vfs.unregister()
+
+
+@contextlib.contextmanager
+def file_size_max(size: int) -> Iterator[None]:
+    """Writes of this process behind that size fail with EFBIG, which SQLite reports as it does EROFS and EDQUOT."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def as_after_a_crash(path: Path, folder: Path) -> Path:
+    """Copies an open database as it is in its files, without the checkpoint of closing it."""
+    folder.mkdir()
+    for suffix in ("", "-wal"):
+        shutil.copy(path.with_name(path.name + suffix), folder)
+    return folder / path.name
+
+
+def timers_in(path: Path) -> int:
+    connection = apsw.Connection(str(path))
+    try:
+        count: int = connection.execute("SELECT count(*) FROM timers WHERE row_type = 2").get
+        return count
+    finally:
+        connection.close()
+
+
+async def test_a_commit_that_can_not_write_has_failed_wherever_it_ends(tmp_path: Path) -> None:
+    path, reported = tmp_path / "tocsin.db", list[Exception]()
+    store = SqliteStore(path, on_commit_io_error=reported.append)
+    await store.open(4)
+    batch = await claimed(store)
+    await put(store, first := row(1, 1))
+    size, failures = path.with_name("tocsin.db-wal").stat().st_size, 0
+    wanted = replace(batch, upserts=[row(2, 2, record=b"x" * 9_000)])
+    while True:
+        # Within a header, within a page, and to the last bytes of the last frame.
+        with file_size_max(size + 10 + failures * 590):
+            try:
+                await store.apply([wanted])
+                break
+            except StoreUnavailable as error:
+                assert isinstance(error.__cause__, apsw.IOError)
+        assert await loaded(store) == [first]
+        assert timers_in(as_after_a_crash(path, tmp_path / f"crash-{failures}")) == 1
+        failures += 1
+    assert failures > 20
+    assert reported == []
+    assert await loaded(store) == [first, *wanted.upserts]
+    assert timers_in(as_after_a_crash(path, tmp_path / "crash")) == 2
+    await store.close()
+
+
+async def test_a_node_writes_and_syncs_the_wal_of_a_crash_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path / "tocsin.db")
+    await store.open(4)
+    await claimed(store)
+    rows = [row(number, number, record=b"x" * 4_000) for number in range(1, 400)]
+    await put(store, *rows)
+    path = as_after_a_crash(tmp_path / "tocsin.db", tmp_path / "crash")
+    await store.close()
+    wal = path.with_name("tocsin.db-wal")
+    content = wal.read_bytes()
+    assert len(content) > 1_500_000
+    os.utime(wal, (1, 1))
+    beside = SqliteStore(path, node=False)
+    await beside.open(None)
+    assert wal.stat().st_mtime == 1
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    again = SqliteStore(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(
+            StoreUnavailable, match=r"tocsin\.db-wal can't be synced: Input/output error; check the disk"
+        ):
+            await again.open(None)
+    os.utime(wal, (1, 1))
+    synced: list[tuple[int, float]] = []
+    other = apsw.Connection(str(path))
+
+    def observe(descriptor: int) -> None:
+        synced.append((os.fstat(descriptor).st_ino, wal.stat().st_mtime))
+        # Administration can't append to the file meanwhile, nor start it over.
+        with pytest.raises(apsw.BusyError):
+            other.execute("BEGIN IMMEDIATE")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", observe)
+        await again.open(None)
+    assert [inode for inode, _ in synced] == [wal.stat().st_ino]
+    assert synced[0][1] > 1
+    assert wal.read_bytes() == content
+    assert await loaded(again, page_rows=1000) == rows
+    other.close()
+    await beside.close()
+    await again.close()
 
 
 async def test_values_that_do_not_fit_a_column_are_definite_failures(store: SqliteStore) -> None:

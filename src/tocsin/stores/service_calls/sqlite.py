@@ -21,7 +21,7 @@ from tocsin.stores.options import SqliteOptions
 from tocsin.stores.service_calls.database import AgentDatabase, StandingBy
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.stores.service_calls.statements import Row, Work
-from tocsin.stores.sqlite.connection import connect, migrate, translate_error
+from tocsin.stores.sqlite.connection import connect, migrate, sync_wal, translate_error
 
 T = TypeVar("T")
 
@@ -189,6 +189,8 @@ class SqliteDatabase(AgentDatabase):
                 busy_timeout_ms=settings.busy_timeout_ms,
             )
             connections.append(connect(file, options, cache_bytes=settings.cache_bytes, read_only=False))
+            if path:
+                sync_wal(connections[0], path)
             migrate_tables(connections[0], self._name)
             connections[0].pragma("foreign_keys", True)
             readers = range(settings.readers_max if path else 0)

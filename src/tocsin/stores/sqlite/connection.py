@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -45,6 +46,9 @@ _UNAVAILABLE = (
     apsw.SchemaChangeError,
 )
 
+#: What `sync_wal` reads and writes at once.
+_CHUNK_BYTES = 1024 * 1024
+
 #: Raised by Python or apsw for a value that can't be bound: nothing was written, and other values may be accepted. And by a
 #: decoder, for one that can't be read.
 _BAD_VALUE = (TypeError, ValueError, OverflowError, msgspec.DecodeError)
@@ -72,6 +76,34 @@ def connect(path: Path, options: SqliteOptions, *, cache_bytes: int, read_only: 
         connection.close()
         raise
     return connection
+
+
+def sync_wal(connection: apsw.Connection, path: Path) -> None:
+    """Writes the bytes of a WAL that an earlier process left once more, and syncs them. Other connections wait.
+
+    If that process ended because an fsync failed, the kernel may hold pages of the WAL that are not on the disk and that it
+    considers clean: no later fsync would write them. SQLite recovers them, and appends commits that a power cut would lose,
+    because recovery ends at the gap. Raises StoreUnavailable if the file can't be written, or apsw's errors.
+    """
+    wal = path.with_name(f"{path.name}-wal")
+    if not wal.exists() or wal.stat().st_size == 0:
+        return
+    # Administration may be connected: nobody appends or starts the WAL over while this lock is held.
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        with wal.open("r+b") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                file.seek(-len(chunk), os.SEEK_CUR)
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise StoreUnavailable(
+            f"{wal} can't be synced: {error.strerror}; check the disk, then start again. Don't delete the file: it has "
+            "accepted writes"
+        ) from error
+    finally:
+        connection.execute("ROLLBACK")
 
 
 migrations = partial(migrations_of, "tocsin.stores.sqlite")
@@ -148,11 +180,16 @@ def no_space(folder: Path) -> StoreFull:
 
 def translate_error(error: E, path: Path | str, *, in_commit: bool = False) -> E | StoreError:
     """The store error for an error of the driver, or of a value. Any other is a defect of the program and returned as it
-    is."""
+    is.
+
+    A COMMIT that can't write (a read-only file system, an exceeded quota) has failed, as on a full disk: the frame that ends
+    the transaction is written last, without it recovery ignores the others, and the next commit overwrites them. After any
+    other I/O error, such as that of a sync, the outcome is unknown.
+    """
     if not isinstance(error, (apsw.Error, *_BAD_VALUE)):
         return error
     text = f"{path}: {error}"
-    if in_commit and isinstance(error, apsw.IOError):
+    if in_commit and isinstance(error, apsw.IOError) and not _is_of_a_write(error):
         return OutcomeUnknown(f"{path}: the commit failed with an I/O error: {error}")
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
         return StoreCorrupted(
@@ -164,3 +201,8 @@ def translate_error(error: E, path: Path | str, *, in_commit: bool = False) -> E
     if isinstance(error, _UNAVAILABLE):
         return StoreUnavailable(text)
     return DefiniteFailure(f"{path}: {type(error).__name__}: {error}")
+
+
+def _is_of_a_write(error: apsw.IOError) -> bool:
+    # Errors that SQLite did not raise, such as those of a VFS in Python, have no code.
+    return bool(getattr(error, "extendedresult", None) == apsw.SQLITE_IOERR_WRITE)

@@ -8,15 +8,19 @@ from typing import Any, TypeVar
 
 import apsw
 
+from tocsin.model.timer import damaged_record
 from tocsin.ports.store import Found, HistoryRow, Loaded, StoredRow
+from tocsin.sql.dialect import Value
 from tocsin.sql.rows import HISTORY_COLUMNS, ROW_COLUMNS, LoadQuery, cut, found_of
 from tocsin.stores.sqlite.rows import (
     ROW_WIDTH,
+    hex_sql,
     history_aggregates,
     history_rows,
     row_aggregates,
     rows_within,
     stored_rows,
+    values_of_hex,
 )
 from tocsin.stores.sqlite.writes import CHUNK_ROWS_MAX, size_for
 
@@ -60,12 +64,61 @@ def read_page(
 
     A page with too many bytes is read again, shorter, in another snapshot.
     """
-    values = connection.execute(sql, {**parameters, "limit": limit, "bytes_max": bytes_max}).fetchall()[0]
+    values = _aggregates(connection, sql, {**parameters, "limit": limit, "bytes_max": bytes_max})
     shorter = rows_within(values, bytes_max)
     if shorter is not None:
         limit = shorter
-        values = connection.execute(sql, {**parameters, "limit": limit, "bytes_max": 2**62}).fetchall()[0]
+        values = _aggregates(connection, sql, {**parameters, "limit": limit, "bytes_max": 2**62})
     return decode(values), limit
+
+
+def _aggregates(
+    connection: apsw.Connection, sql: str, parameters: Mapping[str, Any] | Sequence[Any]
+) -> tuple[Any, ...]:
+    """The result row of an aggregating statement. If it has a text that is not UTF-8, it is read again, in another snapshot,
+    so that the damaged row is one of the others."""
+    try:
+        return connection.execute(sql, parameters).fetchall()[0]
+    except UnicodeDecodeError:
+        return values_of_hex(connection.execute(hex_sql(sql), parameters).fetchall()[0])
+
+
+def rows_of(connection: apsw.Connection, sql: str, values: Sequence[Value]) -> Sequence[Sequence[Any]]:
+    """The rows of any other query. If one has a text that is not UTF-8, they are read again, in another snapshot, as
+    `_row_of_bytes` describes."""
+    try:
+        return connection.execute(sql, values).fetchall()
+    except UnicodeDecodeError:
+        cursor = connection.execute(sql, values)
+        names = [name for name, *_ in cursor.get_description()]
+        cursor.close()
+        places = [f"c{index}" for index in range(len(names))]
+        each = ", ".join(
+            f"typeof({c}) = 'text', CASE typeof({c}) WHEN 'text' THEN CAST({c} AS BLOB) ELSE {c} END" for c in places
+        )
+        rows = connection.execute(f"WITH page({', '.join(places)}) AS ({sql}) SELECT {each} FROM page", values)
+        return [_row_of_bytes(names, row) for row in rows.fetchall()]
+
+
+def _row_of_bytes(names: Sequence[str], values: Sequence[Any]) -> Sequence[Any]:
+    """A row from pairs: whether the value is a text, and the value, bytes for a text. One that is not UTF-8 gets replacement
+    characters, and the record beside it becomes a damaged one."""
+    row, error = list(values[1::2]), None
+    for index, (name, is_text) in enumerate(zip(names, values[::2], strict=True)):
+        if is_text and name != "timer_record":
+            stored = row[index]
+            try:
+                row[index] = stored.decode()
+            except UnicodeDecodeError as found:
+                row[index] = stored.decode(errors="replace")
+                error = ValueError(f"{name} is not text: {found}")
+                if name == "record_value":
+                    # No JSON: a secret with another character must not be taken for the secret.
+                    row[index] = f"\N{REPLACEMENT CHARACTER}{row[index]}"
+    if error is not None and "timer_record" in names:
+        at = names.index("timer_record")
+        row[at] = damaged_record(error, row[at])
+    return row
 
 
 @cache
@@ -95,7 +148,7 @@ def fetch(connection: apsw.Connection, shard_id: int, uuids: Sequence[bytes]) ->
         chunk = list(some)
         size = size_for(len(chunk))
         chunk += chunk[-1:] * (size - len(chunk))
-        values = connection.execute(fetch_sql(size), [shard_id, *chunk, shard_id, *chunk]).fetchall()[0]
+        values = _aggregates(connection, fetch_sql(size), [shard_id, *chunk, shard_id, *chunk])
         rows += stored_rows(values[:ROW_WIDTH])
         rows += history_rows(values[ROW_WIDTH:])
     return found_of(rows, uuids)

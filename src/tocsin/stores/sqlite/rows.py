@@ -7,14 +7,16 @@ them apart again.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable
+from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any, cast
 
 import msgspec
 
-from tocsin.model.timer import Status
+from tocsin.model.timer import Status, damaged_record
 from tocsin.ports.store import GENERATION_BYTES, FailureRow, HistoryRow, StoredRow
 from tocsin.sql.rows import FAILURE_COLUMNS, new_history_row, new_stored_row, tags_of
 from tocsin.sql.store import failures_page
@@ -49,6 +51,10 @@ def _only(size_sql: str | None) -> str:
 #: How many values each kind of aggregate has.
 ROW_WIDTH, HISTORY_WIDTH = 8, 10
 
+#: The aggregates of texts, which SQLite does not check for UTF-8, and the places of those that both kinds have.
+_TEXTS = re.compile(r"json_group_array\((timer_namespace|timer_id|timer_tags|timer_suspended_reason)\)")
+_TEXT_PLACES = {2: "timer_namespace", 3: "timer_id", 4: "timer_tags"}
+
 _integers = msgspec.json.Decoder(list[int]).decode
 _texts = msgspec.json.Decoder(list[str]).decode
 _optional_texts = msgspec.json.Decoder(list[str | None]).decode
@@ -64,6 +70,39 @@ def rows_within(values: tuple[Any, ...], bytes_max: int) -> int | None:
     if not totals or totals[-1] <= bytes_max:
         return None
     return max(1, bisect_right(totals, bytes_max))
+
+
+@cache
+def hex_sql(sql: str) -> str:
+    """The statement of an aggregate with its texts in hexadecimal digits, which can be read whatever bytes they have."""
+    return _TEXTS.sub(r"json_group_array(CASE WHEN \1 IS NOT NULL THEN hex(\1) END)", sql)
+
+
+def values_of_hex(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values that a statement would have had of which `hex_sql` was run. Texts that are not UTF-8 have replacement
+    characters, and their rows `damaged_record`."""
+    if len(values) > HISTORY_WIDTH:
+        return (*values_of_hex(values[:ROW_WIDTH]), *values_of_hex(values[ROW_WIDTH:]))
+    places = _TEXT_PLACES | ({7: "timer_suspended_reason"} if len(values) == ROW_WIDTH else {})
+    found, errors = list(values), dict[int, ValueError]()
+    for place, column in places.items():
+        texts = _optional_texts(values[place])
+        for index, digits in enumerate(texts):
+            if digits is not None:
+                stored = bytes.fromhex(digits)
+                texts[index] = stored.decode(errors="replace")
+                try:
+                    stored.decode()
+                except UnicodeDecodeError as error:
+                    errors[index] = ValueError(f"{column} is not text: {error}")
+        found[place] = msgspec.json.encode(texts)
+    if values[6] is not None:
+        ends = list(accumulate(_integers(values[5]), initial=0))
+        records = [values[6][begin:end] for begin, end in pairwise(ends)]
+        for index, each in errors.items():
+            records[index] = damaged_record(each, records[index])
+        found[5], found[6] = msgspec.json.encode(list(map(len, records))), b"".join(records)
+    return tuple(found)
 
 
 def _common(values: tuple[Any, ...]) -> tuple[Iterable[Any], ...]:

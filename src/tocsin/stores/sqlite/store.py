@@ -38,7 +38,7 @@ from tocsin.stores import TOTAL_SHARDS_DEFAULT
 from tocsin.stores.options import SqliteOptions
 from tocsin.stores.sqlite import lists, reads, writes
 from tocsin.stores.sqlite.checkpoint import Checkpointer
-from tocsin.stores.sqlite.connection import connect, has_no_space, migrate, no_space, translate_error
+from tocsin.stores.sqlite.connection import connect, has_no_space, migrate, no_space, sync_wal, translate_error
 from tocsin.stores.sqlite.dialect import DIALECT
 from tocsin.stores.sqlite.rows import FAILURES, FAILURES_DESCENDING, failure_rows
 
@@ -58,9 +58,10 @@ class SqliteStore(SqlStore):
     `node` False does not take the folder's lock, for administration while a server runs. A thread checkpoints the write-ahead
     log (WAL); its file is then truncated to `wal_bytes_max`. `clock` replaces the machine's.
 
-    `on_commit_io_error` is called in the writing thread when a COMMIT fails with an I/O error. What is on the disk is unknown
-    then: the call raises OutcomeUnknown, and every later write is refused with StoreUnavailable until the file is opened
-    again. `on_checkpoint_error` is called, in any thread, when a checkpoint fails; no data is lost, the WAL keeps growing.
+    `on_commit_io_error` is called in the writing thread when a COMMIT fails with an I/O error other than that of a write.
+    What is on the disk is unknown then: the call raises OutcomeUnknown, and every later write is refused with
+    StoreUnavailable until the file is opened again. `on_checkpoint_error` is called, in any thread, when a checkpoint fails;
+    no data is lost, the WAL keeps growing.
     """
 
     capabilities = Capabilities(range_delete=True, exclusive=True)
@@ -113,6 +114,8 @@ class SqliteStore(SqlStore):
             make_database(self._path)
             writer = connect(self._path, options, cache_bytes=options.cache_bytes, read_only=False)
             connections.append(writer)
+            if self._lock is not None:
+                sync_wal(writer, self._path)
             migrate(writer, self._path)
             for _ in range(2):
                 reader = connect(self._path, options, cache_bytes=options.read_cache_bytes, read_only=True)
@@ -213,10 +216,10 @@ class SqliteStore(SqlStore):
     # -- how statements run
 
     async def _engine_rows(self, sql: str, *values: Value) -> Sequence[Sequence[Any]]:
-        return await self._load(lambda connection: connection.execute(sql, values).fetchall())
+        return await self._load(lambda connection: reads.rows_of(connection, sql, values))
 
     async def _rows(self, sql: str, *values: Value) -> Sequence[Sequence[Any]]:
-        return await self._read(lambda connection: connection.execute(sql, values).fetchall())
+        return await self._read(lambda connection: reads.rows_of(connection, sql, values))
 
     async def _change(self, *steps: Step) -> int:
         return await self._write(lambda connection: writes.run(connection, steps))
