@@ -48,8 +48,9 @@ LOG_START: FireKey = (_FIRST_US - 1, b"\xff" * UUID_BYTES)
 _PAGE_ROWS = 500
 #: Rows of a log that is obsolete that one batch removes.
 _TIDIED_MAX = 50
-#: Beginnings of keys of records: which servers log their changes, and which failures were dismissed.
-_LOGGING, _DISMISSED = "logging/", "dismissed/"
+#: Beginnings of keys of records: which servers log their changes, which failures were dismissed, and of which timers the ends
+#: were removed.
+_LOGGING, _DISMISSED, _FORGOTTEN = "logging/", "dismissed/", "forgotten/"
 
 
 Row: TypeAlias = StoredRow | HistoryRow | RunRow | FailureRow
@@ -137,6 +138,23 @@ async def dismissed_failures(records: Records) -> list[tuple[int, FailurePlace]]
     async for record in every(records, TRANSFER, _DISMISSED, _DISMISSED + "~"):
         shard_id, places = msgspec.json.decode(record.value, type=tuple[int, list[FailurePlace]])
         found += [(shard_id, place) for place in places]
+    return found
+
+
+class Forgotten(NamedTuple):
+    """A timer of which everything but a live row was removed, or is about to be: once for each `record`."""
+
+    record: str
+    shard_id: int
+    uuid: bytes
+
+
+async def forgotten_timers(records: Records) -> list[Forgotten]:
+    """The timers whose ends were removed since the transfer began."""
+    found = []
+    async for record in every(records, TRANSFER, _FORGOTTEN, _FORGOTTEN + "~"):
+        shard_id, uuids = msgspec.json.decode(record.value, type=tuple[int, list[bytes]])
+        found += [Forgotten(record.key, shard_id, each) for each in uuids]
     return found
 
 
@@ -236,9 +254,17 @@ class ChangeLog:
     async def remove_failures(self, shard_id: int, places: Sequence[FailurePlace]) -> None:
         """Removes the failure rows, and logs it before."""
         if self.on:
-            key = f"{_DISMISSED}{uuid4().hex}"
-            await self._store.put_record(TRANSFER, key, encoded((shard_id, places)), None)
+            await self._put(_DISMISSED, (shard_id, places))
         await self._store.remove_failures(shard_id, places)
+
+    async def forget(self, shard_id: int, uuids: Sequence[bytes]) -> None:
+        """Removes all failure rows, run rows and history rows of the uuids, and logs it before."""
+        if self.on:
+            await self._put(_FORGOTTEN, (shard_id, uuids))
+        await self._store.forget(shard_id, uuids)
+
+    async def _put(self, beginning: str, removed: tuple[int, Sequence[Any]]) -> None:
+        await self._store.put_record(TRANSFER, f"{beginning}{uuid4().hex}", encoded(removed), None)
 
     async def purge_history(self, now_us: int, limit: int) -> int:
         """Nothing while changes are logged: the target's servers will do it."""

@@ -18,9 +18,10 @@ import msgspec
 
 from tocsin.administration import NAMESPACES, namespaces
 from tocsin.model.errors import StoreError
-from tocsin.model.job import JobKind
+from tocsin.model.job import Job, JobKind
 from tocsin.ports.store import (
     GENERATION_END,
+    TIMERS_END_US,
     UUID_BYTES,
     FailurePlace,
     FailureRow,
@@ -46,7 +47,16 @@ from tocsin.server.transfer import (
     refuse_unmovable,
 )
 from tocsin.server.transfer_calls import Calls
-from tocsin.server.transfer_log import LOG_START, Changes, Row, dismissed_failures, logging_servers, read_changes
+from tocsin.server.transfer_log import (
+    LOG_START,
+    Changes,
+    Forgotten,
+    Row,
+    dismissed_failures,
+    forgotten_timers,
+    logging_servers,
+    read_changes,
+)
 from tocsin.server.transfer_mark import TransferMark, TransferRefused, put_mark, read_mark
 from tocsin.server.transfer_records import copy_records
 from tocsin.server.transfer_rows import (
@@ -98,8 +108,9 @@ class OnlineTransfer:
         # Up to where the log of each shard is copied; uuids that were changed since they are noted.
         self._logs: dict[int, FireKey] = dict.fromkeys(range(source.shards), LOG_START)
         self._touched: set[bytes] | None = None
-        # Failures that people have dismissed, and that were removed from the target.
+        # Failures that people have dismissed, and that were removed from the target; timers whose ends were.
         self._dismissed: set[FailurePlace] = set()
+        self._forgotten: set[Forgotten] = set()
         self._namespaces_version = -1
         self._writer: RowWriter | None = None
         self._silence = _Silence(source)
@@ -300,6 +311,7 @@ class OnlineTransfer:
             if self._touched is not None:
                 self._touched.update(changes.uuids)
         await self._copy_dismissals()
+        await self._copy_forgotten()
         return count
 
     async def _copy_changed(self, shard_id: int, changes: Changes) -> None:
@@ -373,6 +385,31 @@ class OnlineTransfer:
         await (await self._writer_now()).remove_failures(gone)
         self._dismissed |= gone
 
+    async def _copy_forgotten(self) -> None:
+        """Removes from the target what was removed of timers besides their live rows since the transfer began."""
+        forgotten = await forgotten_timers(self._source.store)
+        if forgotten:
+            # Those of a namespace may be many, and are not found where they were placed any more.
+            await self._jobs()
+        if self._touched is not None:
+            self._touched.update(each.uuid for each in forgotten)
+        for each in forgotten:
+            if each in self._forgotten:
+                continue
+            _, shard_id, timer = each
+            ends = await self._ends(shard_id, timer, b"")
+            writer = await self._writer_now()
+            await writer.forget(shard_id, timer)
+            if not ends:
+                # It is done: what was written of the timer since is in the log of its shard.
+                self._forgotten.add(each)
+                continue
+            # Logged before it is done, or there is something newer: it is looked at again.
+            listed = await self._failures(shard_id, 0, TIMERS_END_US)
+            failures = [row for row in listed.values() if row.uuid == timer]
+            await writer.write(self._source.store, shard_id, [*ends, *failures])
+            await writer.flush()
+
     async def _compare(self) -> Contents:
         """Reads both stores, and compares all that was not changed meanwhile. Raises TransferRefused for a difference."""
         source, target = self._source, self._target
@@ -392,22 +429,25 @@ class OnlineTransfer:
         return contents
 
     async def _wait_for_jobs(self) -> bool:
-        """Waits until no job runs; whether one did. Raises TransferRefused if a namespace was deleted meanwhile."""
+        """Waits until no job runs; whether one did. Raises TransferRefused if a namespace was deleted."""
         waited = False
         with self._progress("waiting for jobs", None):
             while True:
-                jobs = await every_job(self._source.store, lambda event: None)
-                deleted = [j for j in jobs if j.kind is JobKind.NAMESPACE and j.created_at >= self._mark.at]
-                if deleted:
-                    raise TransferRefused(
-                        f"the job {deleted[0].id} has deleted a namespace since the transfer began; start over with an "
-                        "empty store"
-                    )
-                if not any(job.live for job in jobs):
+                if not any(job.live for job in await self._jobs()):
                     return waited
                 waited = True
                 await self._refuse_canceled()
                 await asyncio.sleep(_POLL_S)
+
+    async def _jobs(self) -> list[Job]:
+        """All jobs. Raises TransferRefused if a namespace was deleted since the transfer began."""
+        jobs = await every_job(self._source.store, lambda event: None)
+        deleted = [j for j in jobs if j.kind is JobKind.NAMESPACE and j.created_at >= self._mark.at]
+        if deleted:
+            raise TransferRefused(
+                f"the job {deleted[0].id} has deleted a namespace since the transfer began; start over with an empty store"
+            )
+        return jobs
 
     async def _refuse_canceled(self) -> None:
         mark = await read_mark(self._source.store)
