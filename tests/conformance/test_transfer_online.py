@@ -329,6 +329,48 @@ async def test_a_canceled_transfer_goes_on_neither_itself_nor_from_what_it_has_c
         ).run()
 
 
+async def test_a_canceled_transfer_does_not_go_on_with_rows_that_were_not_noted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Copying(MemoryStore):
+        """A target whose transfer is killed by the first rows."""
+
+        async def apply(self, batches: Sequence[ShardBatch]) -> list[Applied]:
+            await super().apply(batches)
+            raise Killed
+
+    source, target = MemoryStore(), Copying()
+    await filled(source, timers=40, random_=random.Random(1))
+    await target.open(3)
+    sides = side(source, SOURCE_SHARDS, "a"), side(target, 3, "b")
+    monkeypatch.setattr(transfer_online, "_NOTED_ROWS", 1_000)
+    with pytest.raises(Killed):
+        await OnlineTransfer(*sides, unseen, no_calls, refuse_nothing).run()
+    await remove_mark(source)
+    await forget_log(source)
+    with pytest.raises(TransferRefused, match="was canceled"):
+        await OnlineTransfer(*sides, unseen, no_calls, refuse_nothing).run()
+
+
+async def test_a_canceled_transfer_goes_on_with_a_target_that_is_empty() -> None:
+    class Waiting(OnlineTransfer):
+        """It is killed while it waits for the servers."""
+
+        async def _await_logging(self) -> None:
+            raise Killed
+
+    source, target = MemoryStore(), MemoryStore()
+    server = await begun(source, 11, 20)
+    await target.open(3)
+    sides = side(source, SOURCE_SHARDS, "a"), side(target, 3, "b")
+    with pytest.raises(Killed):
+        await Waiting(*sides, unseen, no_calls, refuse_nothing).run()
+    await remove_mark(source)
+    await forget_log(source)
+    await moved(source, target, 3, server)
+    await assert_moved(source, target, 3, server)
+
+
 async def test_a_target_that_is_slower_than_the_changes_pauses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     source, target = MemoryStore(), MemoryStore()
     server = await begun(source, 6, 40)
@@ -418,7 +460,9 @@ async def test_what_is_left_of_a_deleted_monitor_does_not_stay_in_the_target(lat
     both = [cast("Store", Beside(each, server, [-1])) for each in (source, target)]
     sides = side(both[0], SOURCE_SHARDS, "a")._replace(member_timeout_s=60.0), side(both[1], 7, "b")
     await Copied(*sides, unseen, no_calls, refuse_nothing).run()
-    assert [each.uuid for each in await target.failures(placed(row, 7, wide=7), None, 100)].count(uuid) == (0 if late else 2)
+    assert [each.uuid for each in await target.failures(placed(row, 7, wide=7), None, 100)].count(uuid) == (
+        0 if late else 2
+    )
     await assert_moved(source, target, 7, server)
 
 

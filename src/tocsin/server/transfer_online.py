@@ -61,6 +61,7 @@ from tocsin.server.transfer_mark import TransferMark, TransferRefused, put_mark,
 from tocsin.server.transfer_records import copy_records
 from tocsin.server.transfer_rows import (
     BUCKETS,
+    ROWS_START,
     Contents,
     Placement,
     RowWriter,
@@ -257,6 +258,9 @@ class OnlineTransfer:
     async def _copy(self) -> None:
         """Copies the shards that are not in the target yet, from where an earlier run has come to."""
         source = self._source
+        if not self._mark.copied and not self._mark.place:
+            # Before any row is in the target: a transfer that was canceled since must not go on with it.
+            await self._note(place=ROWS_START)
         with self._progress("copying", None) as advance:
             for shard_id in range(source.shards):
                 if shard_id in self._mark.copied:

@@ -133,6 +133,8 @@ class _Place(msgspec.Struct, array_like=True):
 
 
 _place_decoder = msgspec.msgpack.Decoder(_Place)
+#: The place before everything in a shard.
+ROWS_START = msgspec.msgpack.encode(_Place()).hex()
 
 
 async def shard_rows(store: Store, shard_id: int, after_us: int) -> AsyncIterator[Sequence[Row]]:
