@@ -371,6 +371,33 @@ async def test_a_canceled_transfer_goes_on_with_a_target_that_is_empty() -> None
     await assert_moved(source, target, 3, server)
 
 
+async def test_a_server_without_shards_is_waited_for_because_it_removes_history() -> None:
+    source, target = MemoryStore(), MemoryStore()
+    server = await begun(source, 12, 20)
+    await target.open(3)
+    other = ChangeLog(source, b"x" * 16)
+    await source.heartbeat(Member(b"x" * 16, "node-b", "http://b", 1))
+
+    class Two(OnlineTransfer):
+        """Of a source with a second server, which does not log until it is waited for."""
+
+        async def _refuse_canceled(self) -> None:
+            await super()._refuse_canceled()
+            if server.logs and not other.on:
+                other.on = True
+                await other.announce(self._mark.transfer)
+
+        async def _copy(self) -> None:
+            assert other.on
+            await source.forget_member(b"x" * 16)
+            await super()._copy()
+
+    both = [cast("Store", Beside(each, server, [-1])) for each in (source, target)]
+    sides = side(both[0], SOURCE_SHARDS, "a")._replace(member_timeout_s=60.0), side(both[1], 3, "b")
+    await Two(*sides, unseen, no_calls, refuse_nothing).run()
+    await assert_moved(source, target, 3, server)
+
+
 async def test_a_target_that_is_slower_than_the_changes_pauses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     source, target = MemoryStore(), MemoryStore()
     server = await begun(source, 6, 40)

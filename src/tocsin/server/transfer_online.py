@@ -202,7 +202,8 @@ class OnlineTransfer:
         self._writer, self._namespaces_version = None, -1
 
     async def _await_logging(self) -> None:
-        """Returns when every shard is owned by a server that logs its changes, or by nobody: whoever claims it then will."""
+        """Returns when every shard is owned by a server that logs its changes, or by nobody: whoever claims it then will. A
+        server without shards removes failures and history, and so is waited for, too."""
         source, transfer = self._source, self._mark.transfer
         with self._progress("waiting for the servers", None):
             while True:
@@ -212,7 +213,7 @@ class OnlineTransfer:
                 logging = await logging_servers(source.store, transfer)
                 silent = [s for s in states if s.owner is not None and s.owner not in {*logging, self._mark.owner}]
                 living = members - self._silence.dead.keys()
-                if not silent:
+                if not silent and living <= logging:
                     return
                 for state in silent:
                     if state.owner not in living:
