@@ -365,10 +365,19 @@ async def test_a_canceled_transfer_goes_on_with_a_target_that_is_empty() -> None
     sides = side(source, SOURCE_SHARDS, "a"), side(target, 3, "b")
     with pytest.raises(Killed):
         await Waiting(*sides, unseen, no_calls, refuse_nothing).run()
+    canceled = await read_mark(source)
+    assert canceled is not None
     await remove_mark(source)
     await forget_log(source)
+    # What came between both is nothing to the second: a server that had not seen the end of the first, a deleted namespace.
+    await server.log.announce(canceled.transfer)
+    now_us = time.time_ns() // 1_000
+    job = Job("job-1", "gone", JobKind.NAMESPACE, JobAction.DELETE, RowFilter(0), now_us, now_us, JobState.COMPLETED)
+    assert await source.put_record(JOBS, job.id, encoded(job), None)
     await moved(source, target, 3, server)
     await assert_moved(source, target, 3, server)
+    moved_as = await read_mark(source)
+    assert moved_as is not None and moved_as.transfer != canceled.transfer
 
 
 async def test_a_server_without_shards_is_waited_for_because_it_removes_history() -> None:

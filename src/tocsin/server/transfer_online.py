@@ -151,22 +151,18 @@ class OnlineTransfer:
             raise foreign_source(source.place, of_source)
         if mark is None:
             await refuse_data(target)
-            await self._refuse_calls()
-            await self._refuse_large(began_us)
-            ordered = tuple(sorted(await with_ordered_flows(source.store)))
-            mark = await put_mark(
-                target.store,
-                TransferMark("target", uuid.uuid4().hex, source.place, began_us, online=True, ordered=ordered),
-            )
         elif mark.role == "source" or mark.other != source.place:
             raise TransferRefused(
                 f"--to: {target.place} is part of the transfer of another store, {mark.other}; name an empty store"
             )
         elif not mark.online:
             raise TransferRefused("this transfer was begun without --online; go on without it, or use an empty store")
-        if of_source is None and (mark.copied or mark.place):
+        elif of_source is None and (mark.copied or mark.place):
             # Since then nobody has noted what changed.
             raise TransferRefused("this transfer was canceled after it had begun to copy; name an empty store")
+        if mark is None or of_source is None:
+            # Another transfer than one that was canceled: what servers announced for that one must not count.
+            mark = await self._new_mark(began_us, version=0 if mark is None else mark.version)
         self._mark = mark
         if of_source is not None and of_source.phase == "moved":
             self._pause = of_source
@@ -185,6 +181,14 @@ class OnlineTransfer:
         )
         await self._claim_target(await refuse_living(target))
         return True
+
+    async def _new_mark(self, began_us: int, version: int) -> TransferMark:
+        await self._refuse_calls()
+        await self._refuse_large(began_us)
+        ordered = tuple(sorted(await with_ordered_flows(self._source.store)))
+        transfer, place = uuid.uuid4().hex, self._source.place
+        mark = TransferMark("target", transfer, place, began_us, online=True, ordered=ordered, version=version)
+        return await put_mark(self._target.store, mark)
 
     async def _refuse_large(self, began_us: int) -> None:
         limits = self._target.store.capabilities
