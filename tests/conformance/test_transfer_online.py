@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -83,6 +83,8 @@ class BusyServer:
         self.epochs: dict[int, int] = {}
         self.live: dict[bytes, tuple[int, StoredRow]] = {}
         self.failed: list[tuple[int, FailureRow]] = []
+        #: Of which the ends are still to be removed.
+        self.deleted: list[tuple[int, bytes]] = []
         self.number = self.steps = self.beats = self.changes = self.claims = 0
         self.logs = False
 
@@ -142,6 +144,10 @@ class BusyServer:
             shard_id, failure = self.failed.pop(random_.randrange(len(self.failed)))
             await self.log.remove_failures(shard_id, [failure.place])
             return
+        if random_.random() < 0.1 and self.deleted:
+            shard_id, uuid = self.deleted.pop()
+            await self.log.forget(shard_id, [uuid])
+            return
         if random_.random() < 0.02:
             name = f"made-{self.changes}"
             assert await put_namespace(
@@ -153,7 +159,7 @@ class BusyServer:
         here = [uuid for uuid, (of, _) in self.live.items() if of == shard_id]
         for uuid in random_.sample(here, min(len(here), random_.randint(0, 4))):
             row, now = self.live[uuid][1], self._generation()
-            what = random_.choice(["move", "end", "fail", "delete", "run", "suspend"])
+            what = random_.choice(["move", "end", "fail", "delete", "forget", "run", "suspend"])
             if what in ("move", "suspend", "run"):
                 reason = "namespace paused" if what == "suspend" else None
                 row = row._replace(execute_at=random_.randrange(2**45), generation=now, suspended=reason)
@@ -164,7 +170,9 @@ class BusyServer:
                 continue
             del self.live[uuid]
             batch.deletes.append(uuid)
-            if what != "delete":
+            if what == "forget":
+                self.deleted.append((shard_id, uuid))
+            elif what != "delete":
                 status = Status.FAILED if what == "fail" else Status.COMPLETED
                 batch.history.append(HistoryRow(*row[:7], status, now_us, keeps_until))
             if what == "fail":
@@ -301,24 +309,31 @@ async def test_namespaces_with_ordered_flows_keep_their_shards() -> None:
     await assert_moved(source, target, 7, server, wide=SOURCE_SHARDS)
 
 
-async def test_a_canceled_transfer_goes_on_neither_itself_nor_from_what_it_has_copied() -> None:
+async def test_a_server_without_shards_is_waited_for_because_it_removes_history() -> None:
     source, target = MemoryStore(), MemoryStore()
-    server = await begun(source, 5, 40)
+    server = await begun(source, 12, 20)
     await target.open(3)
-    copied = None
-    while copied is None or not (copied.copied or copied.place):
-        sides = [cast("Store", Beside(each, server, [120])) for each in (source, target)]
-        with pytest.raises(Killed):
-            await OnlineTransfer(
-                side(sides[0], SOURCE_SHARDS, "a"), side(sides[1], 3, "b"), unseen, no_calls, refuse_nothing
-            ).run()
-        copied = await read_mark(target)
-    await remove_mark(source)
-    await forget_log(source)
-    with pytest.raises(TransferRefused, match="was canceled"):
-        await OnlineTransfer(
-            side(source, SOURCE_SHARDS, "a"), side(target, 3, "b"), unseen, no_calls, refuse_nothing
-        ).run()
+    other = ChangeLog(source, b"x" * 16)
+    await source.heartbeat(Member(b"x" * 16, "node-b", "http://b", 1))
+
+    class Two(OnlineTransfer):
+        """Of a source with a second server, which does not log until it is waited for."""
+
+        async def _refuse_canceled(self) -> None:
+            await super()._refuse_canceled()
+            if server.logs and not other.on:
+                other.on = True
+                await other.announce(self._mark.transfer)
+
+        async def _copy(self) -> None:
+            assert other.on
+            await source.forget_member(b"x" * 16)
+            await super()._copy()
+
+    both = [cast("Store", Beside(each, server, [-1])) for each in (source, target)]
+    sides = side(both[0], SOURCE_SHARDS, "a")._replace(member_timeout_s=60.0), side(both[1], 3, "b")
+    await Two(*sides, unseen, no_calls, refuse_nothing).run()
+    await assert_moved(source, target, 3, server)
 
 
 async def test_a_target_that_is_slower_than_the_changes_pauses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,6 +350,85 @@ async def test_a_target_that_is_slower_than_the_changes_pauses_nobody(monkeypatc
     assert mark is not None and mark.phase == "copying" and server.epochs
     await moved(source, target, 3, server)
     await assert_moved(source, target, 3, server)
+
+
+class Forgetful(MemoryStore):
+    """A source in which what is forgotten is there for a while, as if the call took long."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.delayed: list[tuple[int, Sequence[bytes]]] | None = None
+
+    async def forget(self, shard_id: int, uuids: Sequence[bytes]) -> None:
+        if self.delayed is None:
+            await super().forget(shard_id, uuids)
+        else:
+            self.delayed.append((shard_id, uuids))
+
+    async def catch_up(self) -> None:
+        delayed, self.delayed = self.delayed or [], None
+        for shard_id, uuids in delayed:
+            await self.forget(shard_id, uuids)
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_what_is_left_of_a_deleted_monitor_does_not_stay_in_the_target(late: bool) -> None:
+    source, target = Forgetful(), MemoryStore()
+    server = await begun(source, 9, 40)
+    await target.open(7)
+    keeps_until = time.time_ns() // 1_000 + US_PER_DAY
+    uuid, (shard_id, row) = next(
+        (uuid, found) for uuid, found in server.live.items() if found[1].namespace == "default/schedule"
+    )
+
+    async def write(*, deleted: bool) -> None:
+        """A failed run of the monitor, or its end."""
+        batch = ShardBatch(shard_id, server.epochs[shard_id], NODE)
+        if deleted:
+            batch.deletes.append(uuid)
+        else:
+            run = RunRow(uuid, server._generation(), b"run", keeps_until)
+            batch.upserts.append(row)
+            batch.runs.append(run)
+            batch.failures.append(
+                FailureRow(uuid, run.generation, row.namespace, row.timer_id, "cause", 10**15, 5, keeps_until)
+            )
+        assert await server.log.apply([batch]) == [Applied.DURABLE]
+
+    class Copied(OnlineTransfer):
+        """Of a source in which a monitor is deleted again and again once everything is copied, and then created."""
+
+        async def _rounds(self) -> float:
+            if not rounds:
+                server.live.pop(uuid, None)
+                server.failed = [each for each in server.failed if each[1].uuid != uuid]
+                for _ in range(2):
+                    await write(deleted=False)
+                    await self._round()
+                    await write(deleted=True)
+                    if late:
+                        source.delayed = []
+                    await server.log.forget(shard_id, [uuid])
+                    await self._round()
+                    await source.catch_up()
+                    await self._round()
+                if not late:
+                    await write(deleted=False)
+                    await write(deleted=True)
+                    await server.log.forget(shard_id, [uuid])
+                    await write(deleted=False)
+                    await write(deleted=False)
+            rounds.append("one")
+            return await super()._rounds()
+
+    rounds: list[str] = []
+    both = [cast("Store", Beside(each, server, [-1])) for each in (source, target)]
+    sides = side(both[0], SOURCE_SHARDS, "a")._replace(member_timeout_s=60.0), side(both[1], 7, "b")
+    await Copied(*sides, unseen, no_calls, refuse_nothing).run()
+    assert [each.uuid for each in await target.failures(placed(row, 7, wide=7), None, 100)].count(uuid) == (
+        0 if late else 2
+    )
+    await assert_moved(source, target, 7, server)
 
 
 async def test_what_changes_while_jobs_go_on_is_copied_before_the_pause() -> None:

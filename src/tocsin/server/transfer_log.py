@@ -7,7 +7,8 @@ more than their ids: the transfer reads the timers again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
@@ -48,8 +49,9 @@ LOG_START: FireKey = (_FIRST_US - 1, b"\xff" * UUID_BYTES)
 _PAGE_ROWS = 500
 #: Rows of a log that is obsolete that one batch removes.
 _TIDIED_MAX = 50
-#: Beginnings of keys of records: which servers log their changes, and which failures were dismissed.
-_LOGGING, _DISMISSED = "logging/", "dismissed/"
+#: Beginnings of keys of records: which servers log their changes, which failures were dismissed, and of which timers the ends
+#: were removed.
+_LOGGING, _DISMISSED, _FORGOTTEN = "logging/", "dismissed/", "forgotten/"
 
 
 Row: TypeAlias = StoredRow | HistoryRow | RunRow | FailureRow
@@ -140,6 +142,23 @@ async def dismissed_failures(records: Records) -> list[tuple[int, FailurePlace]]
     return found
 
 
+class Forgotten(NamedTuple):
+    """A timer of which everything but a live row was removed, or is about to be: once for each `record`."""
+
+    record: str
+    shard_id: int
+    uuid: bytes
+
+
+async def forgotten_timers(records: Records) -> list[Forgotten]:
+    """The timers whose ends were removed since the transfer began."""
+    found = []
+    async for record in every(records, TRANSFER, _FORGOTTEN, _FORGOTTEN + "~"):
+        shard_id, uuids = msgspec.json.decode(record.value, type=tuple[int, list[bytes]])
+        found += [Forgotten(record.key, shard_id, each) for each in uuids]
+    return found
+
+
 async def forget_log(records: Records) -> None:
     """Removes the records of a transfer that was cancelled."""
     await delete_range(records, TRANSFER)
@@ -155,7 +174,7 @@ class ChangeLog:
         self._incarnation = incarnation
         self._number = 0
         self.on = False
-        # Batches that are being written, each with its shards; shards with a batch whose outcome is not known.
+        # Calls that are changing rows, batches each with their shards; shards with a batch whose outcome is not known.
         self._writing: dict[int, set[int]] = {}
         self._unknown: set[int] = set()
         # Which of them began before everything was logged.
@@ -195,17 +214,25 @@ class ChangeLog:
             batches = [self._logged(batch) for batch in batches]
         elif self._obsolete:
             batches = [self._tidied(batch) for batch in batches]
+        shards = {batch.shard_id for batch in batches}
+        with self._changing(shards):
+            try:
+                return await self._store.apply(batches)
+            except DefiniteFailure:
+                raise
+            except BaseException:
+                # Cancelled as well: it took too long.
+                self._unknown |= shards
+                raise
+
+    @contextmanager
+    def _changing(self, shards: Iterable[int] = ()) -> Iterator[None]:
+        """A call that changes rows, for whose end `settled` waits if it begins before everything is logged."""
         self._number += 1
-        number, shards = self._number, {batch.shard_id for batch in batches}
-        self._writing[number] = shards
+        number = self._number
+        self._writing[number] = {*shards}
         try:
-            return await self._store.apply(batches)
-        except DefiniteFailure:
-            raise
-        except BaseException:
-            # Cancelled as well: it took too long.
-            self._unknown |= shards
-            raise
+            yield
         finally:
             del self._writing[number]
 
@@ -235,23 +262,35 @@ class ChangeLog:
 
     async def remove_failures(self, shard_id: int, places: Sequence[FailurePlace]) -> None:
         """Removes the failure rows, and logs it before."""
-        if self.on:
-            key = f"{_DISMISSED}{uuid4().hex}"
-            await self._store.put_record(TRANSFER, key, encoded((shard_id, places)), None)
-        await self._store.remove_failures(shard_id, places)
+        with self._changing():
+            if self.on:
+                await self._put(_DISMISSED, (shard_id, places))
+            await self._store.remove_failures(shard_id, places)
+
+    async def forget(self, shard_id: int, uuids: Sequence[bytes]) -> None:
+        """Removes all failure rows, run rows and history rows of the uuids, and logs it before."""
+        with self._changing():
+            if self.on:
+                await self._put(_FORGOTTEN, (shard_id, uuids))
+            await self._store.forget(shard_id, uuids)
+
+    async def _put(self, beginning: str, removed: tuple[int, Sequence[Any]]) -> None:
+        await self._store.put_record(TRANSFER, f"{beginning}{uuid4().hex}", encoded(removed), None)
 
     async def purge_history(self, now_us: int, limit: int) -> int:
         """Nothing while changes are logged: the target's servers will do it."""
-        return 0 if self.on else await self._store.purge_history(now_us, limit)
+        with self._changing():
+            return 0 if self.on else await self._store.purge_history(now_us, limit)
 
     async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
         """Nothing while changes are logged: the target's servers will do it."""
-        return 0 if self.on else await self._store.trim_runs(shard_id, uuid, keep, limit)
+        with self._changing():
+            return 0 if self.on else await self._store.trim_runs(shard_id, uuid, keep, limit)
 
     # ------------------------------------------------------------------ when everything is logged
 
     async def settled(self) -> bool:
-        """Whether no batch that was not logged can change anything any more. Asked for the first time a while after `on` was
+        """Whether no call that was not logged can change anything any more. Asked for the first time a while after `on` was
         set: batches that were being assembled then count as not logged."""
         if self._unlogged is None:
             self._unlogged = set(self._writing)

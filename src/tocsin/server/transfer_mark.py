@@ -44,8 +44,9 @@ class TransferMark(msgspec.Struct, frozen=True, rename="camel"):
     Of a source: while the servers run, they log what they change (`copying`); then they are paused (`paused`); at the end
     its timers are in the target (`moved`). Of a target: `online` is whether servers of the source may run meanwhile;
     `claimed`, whether every shard of the source was claimed, while none did; `copied` are the shards of the source that are
-    in the target, and `place` is how far the next one is (`transfer_rows.rows_from`); `ordered` are the namespaces with
-    ordered flows when it began, which decides where rows belong. `version` is the record's."""
+    in the target, and `place` is how far the next one is (`transfer_rows.rows_from`), noted for the first time before any row
+    is written; `ordered` are the namespaces with ordered flows when it began, which decides where rows belong. `version` is
+    the record's."""
 
     role: Literal["source", "target"]
     transfer: str

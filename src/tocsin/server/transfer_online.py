@@ -18,9 +18,10 @@ import msgspec
 
 from tocsin.administration import NAMESPACES, namespaces
 from tocsin.model.errors import StoreError
-from tocsin.model.job import JobKind
+from tocsin.model.job import Job, JobKind
 from tocsin.ports.store import (
     GENERATION_END,
+    TIMERS_END_US,
     UUID_BYTES,
     FailurePlace,
     FailureRow,
@@ -46,11 +47,21 @@ from tocsin.server.transfer import (
     refuse_unmovable,
 )
 from tocsin.server.transfer_calls import Calls
-from tocsin.server.transfer_log import LOG_START, Changes, Row, dismissed_failures, logging_servers, read_changes
+from tocsin.server.transfer_log import (
+    LOG_START,
+    Changes,
+    Forgotten,
+    Row,
+    dismissed_failures,
+    forgotten_timers,
+    logging_servers,
+    read_changes,
+)
 from tocsin.server.transfer_mark import TransferMark, TransferRefused, put_mark, read_mark
 from tocsin.server.transfer_records import copy_records
 from tocsin.server.transfer_rows import (
     BUCKETS,
+    ROWS_START,
     Contents,
     Placement,
     RowWriter,
@@ -98,8 +109,9 @@ class OnlineTransfer:
         # Up to where the log of each shard is copied; uuids that were changed since they are noted.
         self._logs: dict[int, FireKey] = dict.fromkeys(range(source.shards), LOG_START)
         self._touched: set[bytes] | None = None
-        # Failures that people have dismissed, and that were removed from the target.
+        # Failures that people have dismissed, and that were removed from the target; timers whose ends were.
         self._dismissed: set[FailurePlace] = set()
+        self._forgotten: set[Forgotten] = set()
         self._namespaces_version = -1
         self._writer: RowWriter | None = None
         self._silence = _Silence(source)
@@ -139,22 +151,18 @@ class OnlineTransfer:
             raise foreign_source(source.place, of_source)
         if mark is None:
             await refuse_data(target)
-            await self._refuse_calls()
-            await self._refuse_large(began_us)
-            ordered = tuple(sorted(await with_ordered_flows(source.store)))
-            mark = await put_mark(
-                target.store,
-                TransferMark("target", uuid.uuid4().hex, source.place, began_us, online=True, ordered=ordered),
-            )
         elif mark.role == "source" or mark.other != source.place:
             raise TransferRefused(
                 f"--to: {target.place} is part of the transfer of another store, {mark.other}; name an empty store"
             )
         elif not mark.online:
             raise TransferRefused("this transfer was begun without --online; go on without it, or use an empty store")
-        if of_source is None and (mark.copied or mark.place):
+        elif of_source is None and (mark.copied or mark.place):
             # Since then nobody has noted what changed.
             raise TransferRefused("this transfer was canceled after it had begun to copy; name an empty store")
+        if mark is None or of_source is None:
+            # Another transfer than one that was canceled: what servers announced for that one must not count.
+            mark = await self._new_mark(began_us, version=0 if mark is None else mark.version)
         self._mark = mark
         if of_source is not None and of_source.phase == "moved":
             self._pause = of_source
@@ -174,6 +182,14 @@ class OnlineTransfer:
         await self._claim_target(await refuse_living(target))
         return True
 
+    async def _new_mark(self, began_us: int, version: int) -> TransferMark:
+        await self._refuse_calls()
+        await self._refuse_large(began_us)
+        ordered = tuple(sorted(await with_ordered_flows(self._source.store)))
+        transfer, place = uuid.uuid4().hex, self._source.place
+        mark = TransferMark("target", transfer, place, began_us, online=True, ordered=ordered, version=version)
+        return await put_mark(self._target.store, mark)
+
     async def _refuse_large(self, began_us: int) -> None:
         limits = self._target.store.capabilities
         if limits.row_bytes_max is not None:
@@ -190,7 +206,8 @@ class OnlineTransfer:
         self._writer, self._namespaces_version = None, -1
 
     async def _await_logging(self) -> None:
-        """Returns when every shard is owned by a server that logs its changes, or by nobody: whoever claims it then will."""
+        """Returns when every shard is owned by a server that logs its changes, or by nobody: whoever claims it then will. A
+        server without shards removes failures and history, and so is waited for, too."""
         source, transfer = self._source, self._mark.transfer
         with self._progress("waiting for the servers", None):
             while True:
@@ -200,7 +217,7 @@ class OnlineTransfer:
                 logging = await logging_servers(source.store, transfer)
                 silent = [s for s in states if s.owner is not None and s.owner not in {*logging, self._mark.owner}]
                 living = members - self._silence.dead.keys()
-                if not silent:
+                if not silent and living <= logging:
                     return
                 for state in silent:
                     if state.owner not in living:
@@ -246,6 +263,9 @@ class OnlineTransfer:
     async def _copy(self) -> None:
         """Copies the shards that are not in the target yet, from where an earlier run has come to."""
         source = self._source
+        if not self._mark.copied and not self._mark.place:
+            # Before any row is in the target: a transfer that was canceled since must not go on with it.
+            await self._note(place=ROWS_START)
         with self._progress("copying", None) as advance:
             for shard_id in range(source.shards):
                 if shard_id in self._mark.copied:
@@ -300,6 +320,7 @@ class OnlineTransfer:
             if self._touched is not None:
                 self._touched.update(changes.uuids)
         await self._copy_dismissals()
+        await self._copy_forgotten()
         return count
 
     async def _copy_changed(self, shard_id: int, changes: Changes) -> None:
@@ -373,6 +394,31 @@ class OnlineTransfer:
         await (await self._writer_now()).remove_failures(gone)
         self._dismissed |= gone
 
+    async def _copy_forgotten(self) -> None:
+        """Removes from the target what was removed of timers besides their live rows since the transfer began."""
+        forgotten = await forgotten_timers(self._source.store)
+        if forgotten:
+            # Those of a namespace may be many, and are not found where they were placed any more.
+            await self._jobs()
+        if self._touched is not None:
+            self._touched.update(each.uuid for each in forgotten)
+        for each in forgotten:
+            if each in self._forgotten:
+                continue
+            _, shard_id, timer = each
+            ends = await self._ends(shard_id, timer, b"")
+            writer = await self._writer_now()
+            await writer.forget(shard_id, timer)
+            if not ends:
+                # It is done: what was written of the timer since is in the log of its shard.
+                self._forgotten.add(each)
+                continue
+            # Logged before it is done, or there is something newer: it is looked at again.
+            listed = await self._failures(shard_id, 0, TIMERS_END_US)
+            failures = [row for row in listed.values() if row.uuid == timer]
+            await writer.write(self._source.store, shard_id, [*ends, *failures])
+            await writer.flush()
+
     async def _compare(self) -> Contents:
         """Reads both stores, and compares all that was not changed meanwhile. Raises TransferRefused for a difference."""
         source, target = self._source, self._target
@@ -392,22 +438,25 @@ class OnlineTransfer:
         return contents
 
     async def _wait_for_jobs(self) -> bool:
-        """Waits until no job runs; whether one did. Raises TransferRefused if a namespace was deleted meanwhile."""
+        """Waits until no job runs; whether one did. Raises TransferRefused if a namespace was deleted."""
         waited = False
         with self._progress("waiting for jobs", None):
             while True:
-                jobs = await every_job(self._source.store, lambda event: None)
-                deleted = [j for j in jobs if j.kind is JobKind.NAMESPACE and j.created_at >= self._mark.at]
-                if deleted:
-                    raise TransferRefused(
-                        f"the job {deleted[0].id} has deleted a namespace since the transfer began; start over with an "
-                        "empty store"
-                    )
-                if not any(job.live for job in jobs):
+                if not any(job.live for job in await self._jobs()):
                     return waited
                 waited = True
                 await self._refuse_canceled()
                 await asyncio.sleep(_POLL_S)
+
+    async def _jobs(self) -> list[Job]:
+        """All jobs. Raises TransferRefused if a namespace was deleted since the transfer began."""
+        jobs = await every_job(self._source.store, lambda event: None)
+        deleted = [j for j in jobs if j.kind is JobKind.NAMESPACE and j.created_at >= self._mark.at]
+        if deleted:
+            raise TransferRefused(
+                f"the job {deleted[0].id} has deleted a namespace since the transfer began; start over with an empty store"
+            )
+        return jobs
 
     async def _refuse_canceled(self) -> None:
         mark = await read_mark(self._source.store)

@@ -133,6 +133,8 @@ class _Place(msgspec.Struct, array_like=True):
 
 
 _place_decoder = msgspec.msgpack.Decoder(_Place)
+#: The place before everything in a shard.
+ROWS_START = msgspec.msgpack.encode(_Place()).hex()
 
 
 async def shard_rows(store: Store, shard_id: int, after_us: int) -> AsyncIterator[Sequence[Row]]:
@@ -283,6 +285,12 @@ class RowWriter:
         for shard_id, here in found.items():
             for first in range(0, len(here), _PAGE_ROWS):
                 await self._target.remove_failures(shard_id, here[first : first + _PAGE_ROWS])
+
+    async def forget(self, shard_id: int, uuid: bytes) -> None:
+        """Removes all ends and failures of a uuid of this shard of the source, at once. None is written before `flush`."""
+        # A run whose timer was gone already may be where nobody looks for it.
+        for place in {*self._placement.candidates(uuid), self._placement("", uuid, shard_id)}:
+            await self._target.forget(place, [uuid])
 
     async def _once(self, uuid: bytes) -> None:
         """A live row that was moved while its shard was read is found twice, but a batch may have it once."""
