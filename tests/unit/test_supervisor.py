@@ -5,19 +5,26 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 
+from tocsin.model.condition import Condition, OnConflict
+from tocsin.model.debounce import Debounce
 from tocsin.model.errors import StoreUnavailable
+from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
+from tocsin.ports.completion import Awaited
 from tocsin.ports.observer import ClaimFailed, ClockDistrusted, ClockTrusted, Event
-from tocsin.ports.store import Capabilities, Member, ShardBatch, ShardState, StoredRow
+from tocsin.ports.store import Applied, Capabilities, Member, ShardBatch, ShardState, StoredRow
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import ConfirmedClock
 from tocsin.testing.clock import FakeClock
+from tocsin.testing.store_conformance_base import finished, row
 from tocsin.timers.engine.context import SHARD_CALLS_MAX, Context
 from tocsin.timers.engine.finished import Finished
 from tocsin.timers.engine.limits import EngineLimits
+from tocsin.timers.engine.retention import purge_history
 from tocsin.timers.engine.rows import OpKind, Row, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 
@@ -365,6 +372,51 @@ async def test_stores_clock_is_confirmed_until_the_nodes_was_right_once() -> Non
     truth.jump(-30 * SECOND)
     await node.seconds(2)
     assert clock.now_us() == node.clock.now_us() == truth.now_us() + 30 * SECOND
+    await node.supervisor.kill()
+
+
+@pytest.mark.parametrize("wrong", ["node", "store"])
+async def test_nothing_is_purged_by_a_clock_that_is_ahead(wrong: str) -> None:
+    """Whichever: a database that failed over to a machine with a wrong clock must not lose its history either."""
+    truth = FakeClock()
+    node = Node(store_clock=truth)
+    expiry_us = truth.now_us() + 20 * SECOND
+    record = finished(row(1), expires_at=expiry_us)
+    await node.step()
+    epoch, owner = (await node.store.shards())[0][1:]
+    assert owner == OWN
+    assert await node.store.apply([ShardBatch(0, epoch, OWN, history=[record])]) == [Applied.DURABLE]
+    (node.clock if wrong == "node" else truth).jump(366 * 86_400 * SECOND)
+    await node.seconds(5)
+    await purge_history(node.context)
+    assert record.uuid in await node.store.fetch(0, [record.uuid])
+    await node.seconds(20)
+    await purge_history(node.context)
+    assert record.uuid not in await node.store.fetch(0, [record.uuid])
+    await node.supervisor.kill()
+
+
+@pytest.mark.parametrize("jump_s", [-30, 86_400])
+async def test_writes_are_planned_by_the_time_that_was_confirmed_last(jump_s: int) -> None:
+    truth = FakeClock()
+    node = Node(store_clock=truth)
+    clock = ConfirmedClock(node.clock, node.context.limits.clock_skew_max_us)
+    node.context.confirm_time, node.context.confirmed = clock.confirm, clock
+    await node.step()
+    node.clock.jump(jump_s * SECOND)
+    await node.seconds(2)
+    node.context.namespaces["a"] = Namespace("a", 4, 0, 0)
+    shard = node.supervisor.shards[0]
+    lane = asyncio.create_task(shard.lane.run())
+    answer: Awaited[Any] = Awaited()
+    timer = Timer("a", "t", 0, "http://h/", 0, 0)
+    debounced = Condition(OnConflict.DEBOUNCE, None, False, Debounce(10 * SECOND, 60 * SECOND))
+    shard.accept(WriteOp(OpKind.CREATE, b"u" * 16, "a", timer=timer, condition=debounced, completion=answer))
+    await answer
+    lane.cancel()
+    found = (await node.store.fetch(0, [b"u" * 16]))[b"u" * 16]
+    assert found.live is not None
+    assert found.live.execute_at == truth.now_us() + 10 * SECOND
     await node.supervisor.kill()
 
 
