@@ -55,7 +55,7 @@ async def test_a_restored_shard_gets_no_epoch_that_it_had_after_the_backup(tmp_p
         restore(settings_of(tmp_path / name), tmp_path / "kept", pause=False)
         shards = await shards_of(tmp_path / name)
         assert {state.owner for state in shards} == {None}
-        # One that had no claim yet begins anew, too.
+        # Also of one that had no claim yet.
         assert min(state.epoch for state in shards) > 1_000
         # The keys of events have room for so many.
         assert max(state.epoch for state in shards) < 2**17

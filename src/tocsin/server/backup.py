@@ -32,8 +32,8 @@ from tocsin.stores.sqlite.store import folder_lock
 LIST = "backup.json"
 TIMERS, CALLS = "tocsin.db", "agent.db"
 _FORMAT = 1
-#: By how much a restore raises the epochs of shards: beyond those that came after the backup, and not twice by one number, since
-#: a firing's name has the epoch and must be new. Keys of events have room for epochs below 2**23.
+#: By how much a restore raises the epochs of shards: beyond those that came after the backup, and another number each time,
+#: since a firing's name has the epoch and must be new. Keys of events have room for epochs below 2**23.
 _EPOCHS_MIN, _EPOCHS_MAX = 2**12, 2**16
 _FILE_SCHEME = "sqlite:///"
 
