@@ -55,11 +55,16 @@ def other_owner(folder: Path) -> str | None:
         return str(owner)
 
 
+def make_new(path: Path) -> None:
+    """Creates an empty private file. Raises FileExistsError if there is one already, OSError."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE))
+
+
 def make_database(path: Path) -> None:
     """Creates an empty private file, or makes an existing one and SQLite's files next to it private. Raises OSError if the
     file can't be created."""
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE))
+        make_new(path)
     for suffix in _BESIDE:
         _tighten(path.with_name(path.name + suffix), _FILE_MODE)
 

@@ -15,6 +15,7 @@ DISPATCHER = "tocsin.timers.engine.dispatcher:Dispatcher."
 _RARE = "tests/simulation/test_rare_interleavings.py::"
 _REGRESSION = "tests/simulation/test_simulation.py::test_seeds_that_failed_once_pass"
 _SUPERVISOR = "tests/unit/test_supervisor.py::"
+_WRONG_CLOCK = "tests/unit/test_wrong_clock.py::"
 _USES_OWN = """
 if state.owner == context.incarnation:
     await self._own(shard, state.epoch, self._lease.lapses)
@@ -160,6 +161,18 @@ MUTATIONS = [
         drop(OWNERSHIP + "_own", "refresh_namespaces"),
     ),
     mutation("a timer fires a millisecond early", 12, replace(WINDOW + "due", "now_us", by="now_us + 1_000")),
+    mutation(
+        "history is removed by the node's clock alone",
+        0,
+        replace("tocsin.timers.engine.lease:NodeLease._beat_now", "min(wall, store_now)", by="wall"),
+        caught_by=_WRONG_CLOCK + "test_nothing_is_purged_by_a_clock_that_is_ahead",
+    ),
+    mutation(
+        "writes are planned by a clock that is not trusted",
+        0,
+        replace("tocsin.timers.engine.context:Context.planning_us", "self.confirmed or self.clock", by="self.clock"),
+        caught_by=_WRONG_CLOCK + "test_writes_are_planned_by_the_time_that_was_confirmed_last",
+    ),
     mutation("clock skew is not noticed", 12, never(LEASE + "_check_clock", "clock_skew_max_us")),
     mutation(
         "a clock jump is not noticed",

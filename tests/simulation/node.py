@@ -25,6 +25,7 @@ from tocsin.ports.observer import (
     ShardClaimed,
     WriteRefused,
 )
+from tocsin.telemetry.clock import ConfirmedClock
 from tocsin.testing.clock import DriftingClock
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.shard import Shard
@@ -116,10 +117,13 @@ class Node:
             incarnation = self._rng.randbytes(16)
             self._record("start", incarnation.hex()[:4])
             self.receiver = self._new_receiver(incarnation)
+            confirmed = ConfirmedClock(self.clock, self._world.limits.clock_skew_max_us)
             self.context = Context(
                 store=self.link,  # type: ignore[arg-type]
                 caller=self.receiver,
                 clock=self.clock,
+                confirm_time=confirmed.confirm,
+                confirmed=confirmed,
                 limits=self._world.limits,
                 observe=self._observe,
                 random=self._world.rng(self.name, "engine", self._starts),

@@ -13,6 +13,7 @@ from tocsin.model.audit import AuditAction, AuditQuery, AuditSource
 from tocsin.ports.audit import Actor
 from tocsin.server.audit import Audit
 from tocsin.stores.memory import MemoryStore
+from tocsin.testing.clock import FakeClock
 
 WHO = Actor("k", "10.0.0.1", AuditSource.API)
 
@@ -45,6 +46,20 @@ async def test_entries_are_removed_after_their_retention() -> None:
     now_s += 4_000
     await audit.refresh()
     assert [entry.action for entry in (await audit.read(AuditQuery())).entries] == ["sign_out"]
+
+
+@pytest.mark.parametrize("ahead", ["node", "store"])
+async def test_no_entry_is_removed_by_a_clock_that_is_ahead(ahead: str) -> None:
+    clock = FakeClock()
+    now_s = clock.now_us() / 1e6
+    audit = Audit(MemoryStore(clock), "n", 5_000, lambda: None, lambda: now_s)
+    await audit.write(AuditAction.SIGN_IN, WHO)
+    if ahead == "node":
+        now_s += 366 * 86_400
+    else:
+        clock.jump(366 * 86_400_000_000)
+    await audit.refresh()
+    assert len((await audit.read(AuditQuery())).entries) == 1
 
 
 async def test_a_filter_that_matches_little_returns_short_pages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.unit.test_supervisor import OTHER, THIRD, Node
+from tests.support.supervised import OTHER, THIRD, Node
 
 from tocsin.ports.store import ShardState
 

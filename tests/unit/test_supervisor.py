@@ -4,120 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 from tests.support.cases import each
 from tests.support.simulation_loop import SimulationLoop
+from tests.support.supervised import OTHER, OWN, SECOND, THIRD, Node, SharedStore
 
-from tocsin.model.errors import StoreUnavailable
 from tocsin.model.timer import Timer
-from tocsin.ports.observer import ClaimFailed, ClockDistrusted, ClockTrusted, Event
+from tocsin.ports.observer import ClaimFailed
 from tocsin.ports.store import Capabilities, Member, ShardBatch, ShardState, StoredRow
-from tocsin.stores.memory import MemoryStore
-from tocsin.telemetry.clock import ConfirmedClock
-from tocsin.testing.clock import FakeClock
-from tocsin.timers.engine.context import SHARD_CALLS_MAX, Context
+from tocsin.timers.engine.context import SHARD_CALLS_MAX
 from tocsin.timers.engine.finished import Finished
-from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.engine.rows import OpKind, Row, WriteOp
-from tocsin.timers.engine.supervisor import Supervisor, _steadily
-
-SECOND = 1_000_000
-OWN, OTHER, THIRD = b"n" * 16, b"o" * 16, b"t" * 16
-
-
-class Silent:
-    """A caller that is never used: no timer is due in these tests."""
-
-    def destination(self, url: str) -> str:
-        return url
-
-
-class SharedStore(MemoryStore):
-    """A store that can be unreachable, and in which other nodes act at a given moment."""
-
-    def __init__(self, clock: FakeClock) -> None:
-        super().__init__(clock)
-        self.down = False
-        self.after_shards: Callable[[], Awaitable[object]] | None = None
-        self.after_members: Callable[[], Awaitable[object]] | None = None
-        self.releases = asyncio.Event()
-        self.releases.set()
-        self.claims: list[tuple[int, tuple[bytes, int] | None]] = []
-
-    async def heartbeat(self, member: Member) -> int:
-        if self.down and member.incarnation == OWN:
-            raise StoreUnavailable("out of reach")
-        return await super().heartbeat(member)
-
-    async def shards(self) -> list[ShardState]:
-        rows = await super().shards()
-        if self.after_shards is not None:
-            after, self.after_shards = self.after_shards, None
-            await after()
-        return rows
-
-    async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
-        await self.releases.wait()
-        return await super().release(shard_id, epoch=epoch, owner=owner)
-
-    async def members(self) -> list[Member]:
-        rows = await super().members()
-        if self.after_members is not None:
-            await self.after_members()
-        return rows
-
-    async def claim(self, shard_id, *, expected_epoch, owner, presumed_dead=None) -> int | None:
-        if owner == OWN:
-            self.claims.append((shard_id, presumed_dead))
-        return await super().claim(shard_id, expected_epoch=expected_epoch, owner=owner, presumed_dead=presumed_dead)
-
-
-class Node:
-    """A supervisor that the test steps second by second."""
-
-    def __init__(self, *, shards: int = 4, store_clock: FakeClock | None = None) -> None:
-        self.clock = FakeClock(boottime_us=1_000 * SECOND)
-        self._clocks = {self.clock, store_clock or self.clock}
-        self.store = SharedStore(store_clock or self.clock)
-        self.events: list[Event] = []
-        self.context = Context(
-            store=self.store, caller=Silent(), clock=self.clock, limits=EngineLimits(), observe=self.events.append,
-            random=random.Random(1), incarnation=OWN,
-        )  # fmt: skip
-        self.supervisor = Supervisor(self.context, node="n", address="n:1", total_shards=shards, fatal=self._fatal)
-        self._others: dict[bytes, int] = {}
-
-    def _fatal(self, error: BaseException) -> None:
-        raise error
-
-    @property
-    def owned(self) -> set[int]:
-        return {shard.shard_id for shard in self.supervisor.shards.values() if shard.window is not None}
-
-    async def beat_of(self, incarnation: bytes, name: str = "o") -> None:
-        """Writes another member's heartbeat."""
-        count = self._others[incarnation] = self._others.get(incarnation, 0) + 1
-        await self.store.heartbeat(Member(incarnation, name, f"{name}:1", count))
-
-    async def seconds(self, count: int, *, alive: tuple[bytes, ...] = (), stops: bool = False) -> None:
-        """Lets seconds pass, with heartbeats of the given other members, and of this node unless it is stopped."""
-        for _ in range(count):
-            for clock in self._clocks:
-                clock.advance(SECOND)
-            for incarnation in alive:
-                await self.beat_of(incarnation)
-            if not stops:
-                await self.step()
-
-    async def step(self) -> None:
-        """Runs one second's supervision."""
-        await self.supervisor.lease.beat_or_report()
-        await self.supervisor.supervise()
-        while self.supervisor._tasks:
-            await asyncio.wait(set(self.supervisor._tasks))
+from tocsin.timers.engine.supervisor import _steadily
 
 
 @pytest.fixture
@@ -287,88 +187,6 @@ async def test_shard_whose_claim_is_lost_during_its_hand_over_is_released_all_th
     assert node.owned == set()
     await closing
     assert {state.owner for state in await node.store.shards()} == {None}
-
-
-@pytest.mark.parametrize("jump_s", [-30, -1, 1, 30])
-async def test_dispatch_pauses_after_a_clock_jump_until_the_clock_is_right(jump_s: int) -> None:
-    truth = FakeClock()
-    node = Node(store_clock=truth)
-    await node.step()
-    assert node.supervisor.dispatcher.paused_reason is None
-    node.clock.jump(jump_s * SECOND)
-    await node.step()
-    assert node.supervisor.dispatcher.paused_reason == "clock_skew"
-    # Ownership is not affected: clocks of two nodes are never compared.
-    assert node.owned == {0, 1, 2, 3}
-    node.clock.jump(-jump_s * SECOND)
-    await node.step()
-    assert node.supervisor.dispatcher.paused_reason is None
-    await node.supervisor.kill()
-
-
-async def test_node_with_a_wrong_clock_hands_its_shards_over_until_it_is_right() -> None:
-    truth = FakeClock()
-    node = Node(store_clock=truth)
-    await node.beat_of(OTHER)
-    await node.seconds(7, alive=(OTHER,))
-    share = node.owned
-    assert share
-    node.clock.jump(30 * SECOND)
-    await node.seconds(5, alive=(OTHER,))
-    # A stepped clock is usually right again soon.
-    assert node.owned == share
-    await node.seconds(2, alive=(OTHER,))
-    assert node.owned == set()
-    assert (await node.store.shards())[min(share)].owner is None
-    assert node.supervisor.lease.clock_distrusted
-    node.clock.jump(-30 * SECOND)
-    await node.seconds(5, alive=(OTHER,))
-    assert node.owned == set()
-    await node.seconds(2, alive=(OTHER,))
-    assert node.owned == share
-    assert not node.supervisor.lease.clock_distrusted
-    reported = [type(event).__name__ for event in node.events if isinstance(event, ClockDistrusted | ClockTrusted)]
-    assert reported == ["ClockDistrusted", "ClockTrusted"]
-    await node.supervisor.kill()
-
-
-async def test_node_that_starts_with_a_wrong_clock_claims_nothing_beside_others() -> None:
-    node = Node(store_clock=FakeClock(now_us=FakeClock().now_us() + 30 * SECOND))
-    await node.beat_of(OTHER)
-    await node.seconds(8, alive=(OTHER,))
-    assert node.owned == set()
-    assert node.supervisor.lease.clock_distrusted
-    await node.supervisor.kill()
-
-
-async def test_single_node_with_a_wrong_clock_keeps_its_shards() -> None:
-    """Also if the store's clock is the wrong one: writes continue, and nothing fires early."""
-    truth = FakeClock()
-    node = Node(store_clock=truth)
-    await node.step()
-    truth.jump(30 * SECOND)
-    await node.seconds(10)
-    assert node.owned == {0, 1, 2, 3}
-    assert node.supervisor.dispatcher.paused_reason == "clock_skew"
-    assert not node.supervisor.lease.clock_distrusted
-    await node.supervisor.kill()
-
-
-async def test_stores_clock_is_confirmed_until_the_nodes_was_right_once() -> None:
-    truth = FakeClock(boottime_us=7)
-    node = Node(store_clock=truth)
-    clock = ConfirmedClock(node.clock, node.context.limits.clock_skew_max_us)
-    node.context.confirm_time = clock.confirm
-    node.clock.jump(30 * SECOND)
-    await node.seconds(2)
-    assert clock.now_us() == truth.now_us()
-    node.clock.jump(-30 * SECOND)
-    await node.seconds(1)
-    # From then on the node's own clock is confirmed, even if the store's becomes wrong.
-    truth.jump(-30 * SECOND)
-    await node.seconds(2)
-    assert clock.now_us() == node.clock.now_us() == truth.now_us() + 30 * SECOND
-    await node.supervisor.kill()
 
 
 async def test_lost_claim_is_retried_after_a_pause(node: Node) -> None:

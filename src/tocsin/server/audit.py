@@ -14,7 +14,7 @@ from tocsin.model.audit import AuditAction, AuditEntries, AuditEntry, AuditQuery
 from tocsin.model.errors import StoreError
 from tocsin.ports.audit import Actor
 from tocsin.ports.observer import Observer
-from tocsin.ports.records import Records
+from tocsin.ports.store import Store
 from tocsin.telemetry.audit_export import Exports
 
 _log = structlog.get_logger("tocsin.audit")
@@ -38,7 +38,7 @@ class Audit:
 
     def __init__(
         self,
-        store: Records,
+        store: Store,
         node: str,
         retention_s: float,
         failed: Callable[[], object],
@@ -104,7 +104,9 @@ class Audit:
             if self._waiting and self._waiting[0] is entry:
                 del self._waiting[0]
         if self._now_s() - self._purged_s >= _PURGE_INTERVAL_S:
-            before_us = round((self._now_s() - self._retention_s) * 1e6)
+            # By both clocks, of which one that is set far ahead would have all entries removed.
+            now_s = min(self._now_s(), await self._store.now() / 1e6)
+            before_us = round((now_s - self._retention_s) * 1e6)
             removed = await purge_audit(self._store, before_us, self._purged_to, _PURGE_ROWS)
             if removed:
                 self._purged_to = removed[-1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import random
 import shutil
 import time
 from collections.abc import Iterator
@@ -20,17 +21,20 @@ from tocsin import __version__
 from tocsin.administration import NAMESPACES
 from tocsin.model.errors import ConfigError, StoreCorrupted
 from tocsin.model.instants import format_instant
-from tocsin.private_files import make_database, make_folder, sync
+from tocsin.private_files import make_folder, make_new, sync
 from tocsin.server.dev_folder import MARK
 from tocsin.settings import Settings
 from tocsin.sql.file_lock import FileLock
 from tocsin.stores.sqlite.connection import no_space
-from tocsin.stores.sqlite.files import BESIDE, clear_owners, copy_database, set_in_records
+from tocsin.stores.sqlite.files import BESIDE, begin_epochs, copy_database, set_in_records
 from tocsin.stores.sqlite.store import folder_lock
 
 LIST = "backup.json"
 TIMERS, CALLS = "tocsin.db", "agent.db"
 _FORMAT = 1
+#: By how much a restore raises the epochs of shards: beyond those that came after the backup, and another number each time,
+#: since a firing's name has the epoch and must be new. Keys of events have room for epochs below 2**23.
+_EPOCHS_MIN, _EPOCHS_MAX = 2**12, 2**16
 _FILE_SCHEME = "sqlite:///"
 
 
@@ -53,43 +57,55 @@ class Backup(msgspec.Struct, frozen=True, rename="camel"):
 
 def back_up(settings: Settings, folder: Path) -> Backup:
     """Copies the databases that are files, while the server may run. The folder has to be missing or empty, and is so
-    again after a failure. Raises ConfigError, StoreError, OSError."""
+    again after a failure, unless another backup is made in it. Raises ConfigError, StoreError, OSError."""
     present = {name: path for name, path in database_files(settings).items() if path.is_file()}
     if not present:
         places = " or ".join(map(str, database_files(settings).values())) or "settings name no SQLite database"
         raise ConfigError(f"store: there is nothing to back up: no {places}. {elsewhere(settings)}".rstrip())
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"{folder} is not an empty folder; name a new one for each backup")
+        raise _not_empty(folder)
     new = not folder.exists()
     try:
         make_folder(folder)
-        return _filled(folder, present, settings.data_dir / MARK)
+        with _removed_on_failure() as made:
+            return _filled(folder, present, settings.data_dir / MARK, made)
     except BaseException as error:
-        _empty(folder, remove=new)
+        if new:
+            # Neither if another backup uses it.
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, FileExistsError):
+            raise _not_empty(folder) from error
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise no_space(folder) from error
         raise
 
 
-def _filled(folder: Path, present: dict[str, Path], mark: Path) -> Backup:
+def _not_empty(folder: Path) -> ConfigError:
+    return ConfigError(f"{folder} is not an empty folder; name a new one for each backup")
+
+
+def _filled(folder: Path, present: dict[str, Path], mark: Path, made: list[Path]) -> Backup:
+    """Notes in `made` the files that it creates. Raises FileExistsError for one that another backup has created."""
     for name, path in present.items():
+        _create(folder / name, made)
         copy_database(path, folder / name)
     if mark.is_file():
-        shutil.copy(mark, folder / MARK)
+        _create(folder / MARK, made)
+        shutil.copyfile(mark, folder / MARK)
         present[MARK] = mark
     files = tuple(_described(folder / name) for name in present)
     backup = Backup(_FORMAT, format_instant(time.time_ns() // 1_000), __version__, files)
-    _write_whole(folder / LIST, msgspec.json.format(msgspec.json.encode(backup)) + b"\n")
+    _create(folder / LIST, made)
+    (folder / LIST).write_bytes(msgspec.json.format(msgspec.json.encode(backup)) + b"\n")
+    sync(folder / LIST)
+    sync(folder)
     return backup
 
 
-def _empty(folder: Path, *, remove: bool) -> None:
-    """Removes what was begun, in a folder that had been empty, or was not there."""
-    if folder.is_dir():
-        for path in folder.iterdir():
-            path.unlink()
-        if remove:
-            folder.rmdir()
+def _create(path: Path, made: list[Path]) -> None:
+    make_new(path)
+    made.append(path)
 
 
 def restore(settings: Settings, folder: Path, *, pause: bool) -> Backup:
@@ -102,21 +118,22 @@ def restore(settings: Settings, folder: Path, *, pause: bool) -> Backup:
         for lock in _locks(targets):
             lock.acquire()
             stack.callback(lock.release)
-        for target in targets.values():
-            for path in (target, *(target.with_name(target.name + suffix) for suffix in BESIDE)):
-                if path.exists():
-                    raise ConfigError(
-                        f"{path} exists; a backup is restored only where no data are: move them away, or name another folder"
-                    )
+        for path in _occupied(settings, targets):
+            if path.exists():
+                raise ConfigError(
+                    f"{path} exists; a backup is restored only where no data are: move them away, or name another folder"
+                )
         made = stack.enter_context(_removed_on_failure())
         for name, target in targets.items():
             new = target.with_name(target.name + ".restoring")
+            # A restore that was killed may have left a journal, which SQLite would roll back into this copy.
+            _remove(new)
             made.append(new)
-            make_database(new)
+            make_new(new)
             shutil.copyfile(folder / name, new)
             if name == TIMERS:
-                # Those of the server that ran when the copy was taken: the next start would report it as interrupted.
-                clear_owners(new)
+                # Without owners: the next start would report the server that ran when the copy was taken as interrupted.
+                begin_epochs(new, random.randrange(_EPOCHS_MIN, _EPOCHS_MAX))
             if pause and name == TIMERS:
                 # What fires for a namespace whose record is damaged waits anyway.
                 set_in_records(new, NAMESPACES, "paused")
@@ -128,6 +145,15 @@ def restore(settings: Settings, folder: Path, *, pause: bool) -> Backup:
             made.append(target)
             sync(target.parent)
     return backup
+
+
+def _occupied(settings: Settings, targets: dict[str, Path]) -> Iterator[Path]:
+    """What must not be there: the data that a restore would replace, and the mark of a folder of `tocsin dev`, by whose clock
+    the restored timers would fire."""
+    for target in targets.values():
+        yield from _with_beside(target)
+        yield target.parent / MARK
+    yield settings.data_dir / MARK
 
 
 def elsewhere(settings: Settings) -> str:
@@ -200,20 +226,25 @@ def _described(path: Path) -> CopiedFile:
     return CopiedFile(path.name, path.stat().st_size, digest)
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    make_database(path)
-    path.write_bytes(content)
-    sync(path)
-    sync(path.parent)
+def _with_beside(path: Path) -> Iterator[Path]:
+    """The file, and those that SQLite keeps next to it."""
+    yield path
+    for suffix in BESIDE:
+        yield path.with_name(path.name + suffix)
+
+
+def _remove(path: Path) -> None:
+    for each in _with_beside(path):
+        each.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def _removed_on_failure() -> Iterator[list[Path]]:
-    """A list of files that are removed if the block fails."""
+    """A list of files that are removed if the block fails, with those that SQLite keeps next to them."""
     made: list[Path] = []
     try:
         yield made
     except BaseException:
         for path in made:
-            path.unlink(missing_ok=True)
+            _remove(path)
         raise

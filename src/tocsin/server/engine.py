@@ -147,6 +147,7 @@ async def start_engine(
         seals=parts.seals,
         wake_up=wake_up,
         confirm_time=parts.clock.confirm,
+        confirmed=parts.clock,
         note_read=observers.vitals.read,
         credential_gate=credentials,
     )

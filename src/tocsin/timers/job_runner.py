@@ -171,7 +171,7 @@ class JobRunner:
                 task.add_done_callback(partial(self._done, job.id))
         if not mine[0]:
             return
-        await context.bounded(purge(context.store, jobs, context.clock.now_us()))
+        await context.bounded(purge(context.store, jobs, context.passed_us))
         live = {job.id for job in jobs if job.live}
         for name, job_id in marked.items():
             if job_id not in live and job_id not in self._work:

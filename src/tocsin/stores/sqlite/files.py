@@ -102,11 +102,14 @@ def set_in_records(path: Path, kind: str, member: str) -> None:
         )
 
 
-def clear_owners(path: Path) -> None:
-    """Clears the owners of all shards, in a timers' database that no server uses. Raises StoreError."""
+def begin_epochs(path: Path, raised: int) -> None:
+    """Clears the owners of all shards, and raises their epochs by this number, in a timers' database that no server uses.
+    Raises StoreError."""
     with _changing(path) as connection:
-        owned = [(shard_id,) for shard_id, _, owner in connection.execute(DIALECT.shards) if owner is not None]
-        connection.executemany(f"UPDATE timers SET shard_owner = NULL WHERE {DIALECT.shard_row}", owned)
+        shards = [(raised, shard_id) for shard_id, _, _ in connection.execute(DIALECT.shards)]
+        connection.executemany(
+            f"UPDATE timers SET shard_owner = NULL, shard_version = shard_version + ? WHERE {DIALECT.shard_row}", shards
+        )
 
 
 @contextlib.contextmanager

@@ -261,11 +261,11 @@ class CommitLane:
         return fetched
 
     def _assembly(self, window: Window, fetched: Fetched | None = None) -> Assembly:
-        clock = self._context.clock
+        now_us = self._context.planning_us()
         assembly = Assembly(
             window,
-            now_us=clock.now_us(),
-            boot_us=clock.boottime_us(),
+            now_us=now_us,
+            boot_us=self._context.clock.boottime_us(),
             history_rule=self._context.history_rule,
             hooks_of=self._context.hooks_of,
             refusal_of=self._context.refusal,
@@ -279,7 +279,7 @@ class CommitLane:
         if self._context.quotas:
             assembly.room_for = cache(partial(room_for, self._context, window.shard_id))
         if any(rules.ordered for rules in self._context.flows.values()):
-            assembly.turn_reason = partial(turn_reason, self._context.flows, clock.now_us())
+            assembly.turn_reason = partial(turn_reason, self._context.flows, now_us)
         return assembly
 
     async def _write(self, batches: list[tuple[Shard, Batch]]) -> None:

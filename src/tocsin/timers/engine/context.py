@@ -111,9 +111,13 @@ class Context:
     #: Hash and number of shards of namespaces in use, which never change.
     arcs: dict[str, tuple[int, int]] = field(default_factory=dict)
     #: Called at heartbeats with the confirmed wall clock and boot time clock of one moment: this node's clock while it is
-    #: near enough to the store's; before it ever was, the store's. For other users of a clock on this node; timers don't fire
-    #: by it, they wait until the clock is right (rule 12).
+    #: near enough to the store's; before it ever was, the store's. For commits, and other users of a clock on this node;
+    #: timers don't fire by it, they wait until the clock is right (rule 12).
     confirm_time: Callable[[int, int], None] = field(default=lambda now_us, boot_us: None)
+    #: The clock that `confirm_time` confirms. None: `clock`.
+    confirmed: Clock | None = None
+    #: The earlier of this node's and the store's clock at the last heartbeat: what has passed by both has passed.
+    passed_us: int = 0
     #: Gets the duration in microseconds of a small read that is made all the time.
     note_read: Callable[[int], None] = field(default=lambda duration_us: None)
     #: What the node's windows hold, all shards together: timers before they are due, and bytes of their records; likewise
@@ -167,6 +171,11 @@ class Context:
         """The time by which the limits of flows count: boot time, and by how much the wall clock was set forward on purpose.
         So rates go by the clock by which timers fall due, but by no wall clock that is set wrong."""
         return self.clock.boottime_us() + self.moved_us
+
+    def planning_us(self) -> int:
+        """The wall clock by which commits plan. Writes are accepted while this node's clock is wrong, too: then it is what
+        heartbeats have confirmed."""
+        return (self.confirmed or self.clock).now_us()
 
     @property
     def store_full(self) -> str | None:

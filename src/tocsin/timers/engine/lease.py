@@ -123,6 +123,7 @@ class NodeLease:
         sent, wall = context.clock.boottime_us(), context.clock.now_us()
         store_now, refused = await self._heartbeat()
         done = context.clock.boottime_us()
+        context.passed_us = min(wall, store_now)
         if self._last_ok is not None and not self.in_touch(done):
             self._lapse()
         self._last_ok = sent

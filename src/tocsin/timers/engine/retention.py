@@ -24,12 +24,13 @@ async def purge(context: Context) -> None:
 
 
 async def purge_history(context: Context) -> None:
-    """Removes finished timers whose retention is over, in bulk, until none is left."""
+    """Removes finished timers whose retention is over, in bulk, until none is left. It has to be over by both this node's
+    clock and the store's: one that is set far ahead would have all of them removed."""
     limits = context.limits
     removed = limits.purge_rows
     while removed >= limits.purge_rows:
         try:
-            removed = await context.bounded(context.store.purge_history(context.clock.now_us(), limits.purge_rows))
+            removed = await context.bounded(context.store.purge_history(context.passed_us, limits.purge_rows))
         except StoreCallFailed as error:
             context.observe(LoadFailed(None, str(error)))
             return

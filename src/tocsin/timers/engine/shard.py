@@ -164,10 +164,10 @@ class Shard:
     def _noted(self, window: Window, uuid: bytes, ping: Ping) -> Row | None:
         """The monitor's row after a ping that need not be written now: while the node lease lasts, no other node owns the
         shard (rule 33)."""
-        clock = self._context.clock
-        if clock.boottime_us() >= self._context.lease_until or window.is_changing(uuid):
+        context = self._context
+        if context.clock.boottime_us() >= context.lease_until or window.is_changing(uuid):
             return None
-        return window.monitors.note(uuid, ping, clock.now_us())
+        return window.monitors.note(uuid, ping, context.planning_us())
 
     def _note_lapse(self, window: Window) -> None:
         """A report may come before the heartbeat that finds out that the node was frozen, and is judged at once: while the
