@@ -4,7 +4,7 @@ keep the turn."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import pytest
@@ -15,10 +15,12 @@ from tests.support.parts import NotedCreates
 from tocsin.administration import FLOW_RECORDS, flows, put_namespace
 from tocsin.administration import namespaces as stored_namespaces
 from tocsin.model.answer import Response
+from tocsin.model.errors import DefiniteFailure
 from tocsin.model.flow import Flow, FlowLimits, Rate
 from tocsin.model.ids import timer_uuid
 from tocsin.model.retry import RetryPolicy
 from tocsin.ports.observer import AttemptFinished, TimerSuspended
+from tocsin.ports.store import Applied, ShardBatch
 from tocsin.timers.engine.rows import TURN_REASON, OpKind, WriteOp, stored
 
 SECOND = 1_000_000
@@ -283,6 +285,25 @@ def test_the_order_holds_after_a_pause_of_the_namespace() -> None:
 
     crowd.run(60, resume)
     assert begun(crowd) == [f"x{number:03}" for number in range(150)]
+    check_nothing_kept(crowd)
+
+
+def test_nothing_passes_a_stored_timer_that_the_database_refuses_to_resume_for_a_while() -> None:
+    crowd = Crowd()
+    crowd.flows = [line()]
+    for number in range(3):
+        crowd.keep(f"x{number}", "fine", 0.1 + number / 10, flow="line:x", suspended="flow:a/line:x")
+    apply, refused = crowd.store.apply, timer_uuid("a", "x0")
+
+    async def refusing(batches: Sequence[ShardBatch]) -> list[Applied]:
+        # At 0 they are stored.
+        if 0 < crowd.loop.time() < 4 and any(row.uuid == refused for batch in batches for row in batch.upserts):
+            raise DefiniteFailure("the database refuses this row")
+        return await apply(batches)
+
+    crowd.store.apply = refusing  # type: ignore[method-assign]
+    crowd.run(20)
+    assert begun(crowd) == ["x0", "x1", "x2"]
     check_nothing_kept(crowd)
 
 

@@ -432,6 +432,8 @@ class CommitLane:
             self._context.observe(WriteRefused(shard.shard_id, op.uuid, str(error)))
             if shard.window is not None:
                 shard.window.refuse_first(op, error, self._context.clock.boottime_us())
+                if op.kind is OpKind.RESUME:
+                    shard.order.refused(op.uuid)
             return True
         half = batch.writes // 2
         return await self._bisect_ops(shard, half) and await self._bisect_ops(shard, batch.writes - half)

@@ -300,6 +300,15 @@ class ShardOrder:
         self._resuming[key[1]] = (line, key)
         self._set_first(line, min(line.first, key))
 
+    def refused(self, uuid: bytes) -> None:
+        """The database refuses for now to resume this row, of which others behind it may be resumed: it stays suspended."""
+        line, key = self._resuming.pop(uuid, (None, KEY_MAX))
+        if line is not None:
+            line.resuming -= 1
+            line.recent = min(line.recent, key)
+            self.wants_round = True
+            self._settle(line)
+
     def round_over(self) -> None:
         """The round has read all suspended rows."""
         self._known, self._noted = self._noted or {}, None
