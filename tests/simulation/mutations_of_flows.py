@@ -11,7 +11,6 @@ DISPATCHER = "tocsin.timers.engine.dispatcher:Dispatcher."
 EXCHANGE = "tocsin.timers.engine.flow_exchange:FlowExchange."
 HOME = "tocsin.timers.engine.flow_home:Home."
 ORDER = "tocsin.timers.engine.flow_order:ShardOrder."
-_ACCOUNTS = "tocsin.timers.engine.flow_home:RuleAccounts."
 _ACCOUNTS = "tests/unit/test_flow_accounts.py::"
 _EXCHANGE = "tests/unit/test_flow_exchange.py::"
 _SINGLE_NODE = "tests/simulation/test_flows.py::"
@@ -156,6 +155,11 @@ MUTATIONS = [
         "what waits in memory begins before what is stored",
         always(ORDER + "lets", "row.key <= line.first"),
         caught_by=_ORDERED + "test_the_order_holds_after_a_pause_of_the_namespace",
+    ),
+    _mutation(
+        "a timer that the database refuses to resume lets the others pass",
+        rewrite(ORDER + "refused", "line.recent", to="line.recent = line.recent"),
+        caught_by=_ORDERED + "test_nothing_passes_a_stored_timer_that_the_database_refuses_to_resume_for_a_while",
     ),
     _mutation(
         "timers of a key wait in the order of their arrival",
