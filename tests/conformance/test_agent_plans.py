@@ -106,6 +106,9 @@ CASES = {
         executions.UNREPORTED, "idx_suspended_executions_unreported", [], {"before_at": NOW, "most": 10}
     ),
     "unpublished": Case(outbox.UNPUBLISHED, "idx_outbox_unpublished", [], {"after": 5, "most": 10}),
+    "unpublished orders with a key": Case(
+        sealed.UNPUBLISHED, "idx_outbox_unpublished", [], {"mark": "%k%", "after": 5, "most": 10}
+    ),
     "mark_published": Case(outbox.MARK_PUBLISHED, "pk_outbox", [(1,), (2,)], {"moment_at": NOW}),
     "note_failure": Case(outbox.NOTE_FAILURE, "pk_outbox", [], {"number": 1, "attempts": 1, "last_error": "e"}),
     "suspend": Case(

@@ -364,6 +364,10 @@ class SealedTexts(Protocol):
     async def replace(self, text: SealedText, fresh: str) -> bool:
         """Stores `fresh` instead, unless the text has changed since; whether it did."""
 
+    async def unpublished(self, key_id: str, after: int, limit: int) -> tuple[int, int | None]:
+        """How many orders of the outbox mention this key, among the first `limit` unpublished messages with greater numbers;
+        and the number of the last of these, None: there are no more."""
+
 
 # ---------------------------------------------------------------------- outbox
 

@@ -34,9 +34,10 @@ _numbers = Query(
     sqlite="SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'outbox'",
 )
 
-_WAITS = "published_at IS NULL AND suspended_at IS NULL"
+#: The condition of messages that are still to be published.
+WAITS = "published_at IS NULL AND suspended_at IS NULL"
 UNPUBLISHED = Query(
-    f"SELECT id, {', '.join(_ENVELOPE)} FROM outbox WHERE {_WAITS} AND id > :after ORDER BY id LIMIT :most",
+    f"SELECT id, {', '.join(_ENVELOPE)} FROM outbox WHERE {WAITS} AND id > :after ORDER BY id LIMIT :most",
     results=("id", *_ENVELOPE),
 )
 MARK_PUBLISHED = Query(
@@ -45,7 +46,7 @@ MARK_PUBLISHED = Query(
 )
 NOTE_FAILURE = Query("UPDATE outbox SET attempts = :attempts, last_error = :last_error WHERE id = :number")
 SUSPEND = Query(
-    f"UPDATE outbox SET suspended_at = :moment_at, last_error = :last_error WHERE id = :number AND {_WAITS}"
+    f"UPDATE outbox SET suspended_at = :moment_at, last_error = :last_error WHERE id = :number AND {WAITS}"
 )
 PURGE = Query(
     "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE published_at IS NOT NULL AND published_at < :before_at "
