@@ -32,6 +32,7 @@ from tocsin.stores.service_calls import (
     executions,
     outbox,
     queries,
+    sealed,
     service_calls,
     tenant_secrets,
     timer_schedules,

@@ -56,7 +56,9 @@ def order(of: ServiceCall) -> Envelope:
     return envelope(of, "StartExecution", payload=msgspec.Raw(msgspec.json.encode(message)))
 
 
-async def test_a_call_whose_failure_was_dismissed_can_be_retried_without_the_former_key(database: AgentDatabase) -> None:
+async def test_a_call_whose_failure_was_dismissed_can_be_retried_without_the_former_key(
+    database: AgentDatabase,
+) -> None:
     failed = sealed(watch_at=None, failure="x", status=CallStatus.FAILED, finished_at=NOW, execution_id=new_id())
     await insert(database, failed)
     dismissed = service_call.dismiss(failed, failed.execution_id or "")

@@ -12,7 +12,7 @@ import msgspec
 from tests.support.patience import PATIENCE_S
 from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallKey
-from tocsin.service_calls.ports import WAITING, Change, OutboxRow, ServiceCall, TimerEntry, Transaction
+from tocsin.service_calls.ports import WAITING, Change, OutboxRow, Readable, ServiceCall, TimerEntry, Transaction
 
 T = TypeVar("T")
 
@@ -135,9 +135,13 @@ class _MemoryTransaction:
         for key, tag in tags:
             self.all_tags.get(key, set()).discard(tag)
 
-    async def to_watch(self, now_us: int, limit: int) -> list[ServiceCall]:
+    async def to_watch(self, now_us: int, limit: int) -> Readable[ServiceCall]:
         overdue = [call for call in self.calls.values() if call.watch_at is not None and call.watch_at <= now_us]
-        return sorted(overdue, key=lambda call: call.watch_at or 0)[:limit]
+        return Readable(sorted(overdue, key=lambda call: call.watch_at or 0)[:limit])
+
+    async def postpone(self, keys: Collection[CallKey], watch_at_us: int) -> None:
+        for key in keys:
+            self.calls[key] = msgspec.structs.replace(self.calls[key], watch_at=watch_at_us)
 
     async def purge(self, finished_before_us: int, limit: int) -> int:
         old = [

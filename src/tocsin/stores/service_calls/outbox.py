@@ -45,9 +45,7 @@ MARK_PUBLISHED = Query(
     given=("id",),
 )
 NOTE_FAILURE = Query("UPDATE outbox SET attempts = :attempts, last_error = :last_error WHERE id = :number")
-SUSPEND = Query(
-    f"UPDATE outbox SET suspended_at = :moment_at, last_error = :last_error WHERE id = :number AND {WAITS}"
-)
+SUSPEND = Query(f"UPDATE outbox SET suspended_at = :moment_at, last_error = :last_error WHERE id = :number AND {WAITS}")
 PURGE = Query(
     "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE published_at IS NOT NULL AND published_at < :before_at "
     "ORDER BY published_at LIMIT :most)"
