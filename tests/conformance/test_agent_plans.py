@@ -116,6 +116,7 @@ CASES = {
         outbox.SUSPEND, "pk_outbox", [], {"number": 1, "moment_at": NOW, "last_error": "e"}, "idx_outbox_unpublished"
     ),
     "purge_outbox": Case(outbox.PURGE, "idx_outbox_published_at", [], {"before_at": NOW, "most": 10}),
+    "purge_suspended": Case(outbox.PURGE_SUSPENDED, "pk_outbox", [], {"before_at": NOW, "most": 10}),
     "find": Case(queries.FIND, CALLS, [], ONE),
     "executions": Case(queries.EXECUTIONS, LOG, [], ONE),
     "trace_schedule": Case(queries.SCHEDULE, TIMERS, [], ONE),

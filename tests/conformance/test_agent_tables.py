@@ -240,6 +240,27 @@ async def test_published_and_suspended_messages_are_not_read_again(database: Age
     assert await rows(database, "SELECT id FROM outbox ORDER BY id") == [(number,) for number in numbers[2:]]
 
 
+async def test_suspended_messages_are_deleted_with_those_published_meanwhile(database: AgentDatabase) -> None:
+    numbers = await append(database, *(envelope(call()) for _ in range(5)))
+    await database.outbox.suspend(numbers[0], "too large", NOW)
+    await database.outbox.mark_published(numbers[1:3], NOW + 1)
+    await database.outbox.suspend(numbers[3], "too large", NOW + 2)
+    assert await database.outbox.purge(NOW, 10) == 0
+    assert await database.outbox.purge(NOW + 2, 2) == 2
+    assert await database.outbox.purge(NOW + 2, 2) == 1
+    assert await rows(database, "SELECT id FROM outbox ORDER BY id") == [(number,) for number in numbers[3:]]
+    assert await database.outbox.purge(NOW + 3, 10) == 1
+    assert await rows(database, "SELECT id FROM outbox ORDER BY id") == [(numbers[4],)]
+
+
+async def test_what_follows_from_a_suspended_message_is_appended_with_it_once(database: AgentDatabase) -> None:
+    one, two = envelope(call()), envelope(call())
+    (number,) = await append(database, one)
+    await database.outbox.suspend(number, "too large", NOW, two)
+    await database.outbox.suspend(number, "too large", NOW, two)
+    assert [row.envelope for row in await database.outbox.unpublished(0, 10)] == [two]
+
+
 async def test_message_numbers_are_never_reused(database: AgentDatabase) -> None:
     numbers = await append(database, envelope(call()), envelope(call()))
     await database.outbox.mark_published(numbers, NOW)

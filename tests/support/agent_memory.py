@@ -193,15 +193,17 @@ class MemoryOutbox:
         await asyncio.sleep(0)
         self._tables.failures[number] = (attempts, error)
 
-    async def suspend(self, number: int, error: str, at_us: int) -> None:
+    async def suspend(self, number: int, error: str, at_us: int, then: Envelope | None = None) -> None:
         await asyncio.sleep(0)
         self._tables.raise_next()
         self._tables.suspended[number] = error
+        if then is not None:
+            self._tables.append([then])
         await self._notify()
 
-    async def purge(self, published_before_us: int, limit: int) -> int:
+    async def purge(self, before_us: int, limit: int) -> int:
         published = self._tables.published
-        old = [number for number, at_us in published.items() if at_us < published_before_us][:limit]
+        old = [number for number, at_us in published.items() if at_us < before_us][:limit]
         self._tables.outbox = [row for row in self._tables.outbox if row.number not in old]
         for number in old:
             del published[number]

@@ -19,7 +19,7 @@ class AgentLimits:
     )
     outbox_retention_us: int = setting(
         86_400_000_000,
-        "How long published messages of service calls are kept in the agent's database. Traces are built from them, "
+        "How long published and suspended messages of service calls are kept in the agent's database. Traces are built from them, "
         "and they may contain secrets.",
         topic=Topic.RETENTION,
     )

@@ -441,11 +441,13 @@ class OutboxStore(Protocol):
     async def note_failure(self, number: int, attempts: int, error: str) -> None:
         """Records how often publishing the row failed, and the last error."""
 
-    async def suspend(self, number: int, error: str, at_us: int) -> None:
-        """Suspends a row that can never be published: it stays in the table for inspection and is not read again."""
+    async def suspend(self, number: int, error: str, at_us: int, then: Envelope | None = None) -> None:
+        """Suspends a row that can never be published: it stays in the table for inspection and is not read again. `then` is
+        appended in the same transaction, unless the row is suspended already."""
 
-    async def purge(self, published_before_us: int, limit: int) -> int:
-        """Deletes rows that were published before the instant. Returns how many."""
+    async def purge(self, before_us: int, limit: int) -> int:
+        """Deletes rows that were published before the instant, and those that were suspended before it, once the messages
+        that were published meanwhile are gone. Returns how many."""
 
 
 # ---------------------------------------------------------------------- API: what is shown. Writes are commands on the bus

@@ -375,11 +375,11 @@ class Bench:
         await self.handlers.handle(deliveries)
         assert all(delivery.kept or delivery.settled is not None for delivery in deliveries)
 
-    async def check(self, order: FakeDelivery, *, begun: bool = True) -> list[Message]:
+    async def check(self, order: FakeDelivery, *, begun: bool = True, refused: str | None = None) -> list[Message]:
         """Sends CheckExecution for an ordered execution; returns the resulting events."""
         known, message = len(self.log.outbox), self.registry.open(order.envelope)
         assert isinstance(message, StartExecution)
-        asked = self.delivery(CheckExecution(message.service_call_id, message.execution_id, begun))
+        asked = self.delivery(CheckExecution(message.service_call_id, message.execution_id, begun, refused))
         await self.handlers.handle([asked])
         assert not asked.kept
         sent = self.log.outbox[known:]
