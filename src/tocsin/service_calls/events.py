@@ -236,8 +236,8 @@ class AgentRowsPurged(AgentEvent, frozen=True):
 
 
 class AgentRowDamaged(AgentEvent, frozen=True):
-    """A row of a table of the agent can't be decoded. Background work passes it by and goes on with the others. `execution_id`
-    is empty for a call, which is reported again after `agent.start_timeout`."""
+    """A row of a table of the agent can't be decoded. Background work passes it by and goes on with the others.
+    `execution_id` is empty for a call, which is reported again after `agent.start_timeout`."""
 
     table: str
     tenant_id: str

@@ -123,7 +123,7 @@ class SqlExecutionLog:
 
 
 def _damaged(table: str, rows: Sequence[Undecodable]) -> list[DamagedRow]:
-    return [DamagedRow(table, *row.stored[: len(_KEY)], row.error) for row in rows]
+    return [DamagedRow._make((table, *row.stored[: len(_KEY)], row.error)) for row in rows]
 
 
 def _logged(started: Row, ended: Row) -> LoggedExecution:

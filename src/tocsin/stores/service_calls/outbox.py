@@ -50,8 +50,8 @@ PURGE = Query(
     "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE published_at IS NOT NULL AND published_at < :before_at "
     "ORDER BY published_at LIMIT :most)"
 )
-# No index has the suspended rows, which are few. The purge of published ones leaves them at the beginning of the table, before
-# the row that was published first.
+# No index has the suspended rows, which are few. The purge of published ones leaves them at the beginning of the table,
+# before the row that was published first.
 PURGE_SUSPENDED = Query(
     "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE id < coalesce((SELECT id FROM outbox "
     "WHERE published_at IS NOT NULL ORDER BY published_at LIMIT 1), 9223372036854775807) AND suspended_at IS NOT NULL "

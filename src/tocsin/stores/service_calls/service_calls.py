@@ -180,7 +180,7 @@ class SqlTransaction:
         rows, damaged = await TO_WATCH.fetch_decodable(self._session, now_at=now_us, most=limit)
         return Readable(
             list(starmap(ServiceCall, rows)),
-            [DamagedRow("service_calls", *row.stored[:2], "", row.error) for row in damaged],
+            [DamagedRow._make(("service_calls", *row.stored[:2], "", row.error)) for row in damaged],
         )
 
     async def postpone(self, keys: Collection[CallKey], watch_at_us: int) -> None:
