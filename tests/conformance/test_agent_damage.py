@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.integration.agent.execution_parts import Arrival, Bench, Changes, Service, answer
 from tests.support.agent_database import NOW, append, call, envelope, insert, load, new_id, rows, start, write
 from tests.support.flow_gates import SlotsGate
@@ -135,8 +137,7 @@ async def test_a_damaged_row_of_the_log_does_not_keep_the_agent_from_starting(da
 
 async def test_an_execution_that_began_at_no_instant_is_reported_and_stays(database: AgentDatabase) -> None:
     if database.shared:
-        # PostgreSQL's own type of instants has none that can't be read.
-        return
+        pytest.skip("PostgreSQL's type of instants has none that can't be read")
     ordered = call()
     await insert(database, ordered)
     first, second = start(ordered), start(ordered)
