@@ -32,6 +32,7 @@ from tocsin.stores.service_calls import (
     executions,
     outbox,
     queries,
+    sealed,
     service_calls,
     tenant_secrets,
     timer_schedules,
@@ -106,12 +107,16 @@ CASES = {
         executions.UNREPORTED, "idx_suspended_executions_unreported", [], {"before_at": NOW, "most": 10}
     ),
     "unpublished": Case(outbox.UNPUBLISHED, "idx_outbox_unpublished", [], {"after": 5, "most": 10}),
+    "unpublished orders with a key": Case(
+        sealed.UNPUBLISHED, "idx_outbox_unpublished", [], {"mark": "%k%", "after": 5, "most": 10}
+    ),
     "mark_published": Case(outbox.MARK_PUBLISHED, "pk_outbox", [(1,), (2,)], {"moment_at": NOW}),
     "note_failure": Case(outbox.NOTE_FAILURE, "pk_outbox", [], {"number": 1, "attempts": 1, "last_error": "e"}),
     "suspend": Case(
         outbox.SUSPEND, "pk_outbox", [], {"number": 1, "moment_at": NOW, "last_error": "e"}, "idx_outbox_unpublished"
     ),
     "purge_outbox": Case(outbox.PURGE, "idx_outbox_published_at", [], {"before_at": NOW, "most": 10}),
+    "purge_suspended": Case(outbox.PURGE_SUSPENDED, "pk_outbox", [], {"before_at": NOW, "most": 10}),
     "find": Case(queries.FIND, CALLS, [], ONE),
     "executions": Case(queries.EXECUTIONS, LOG, [], ONE),
     "trace_schedule": Case(queries.SCHEDULE, TIMERS, [], ONE),

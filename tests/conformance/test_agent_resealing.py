@@ -5,11 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.support.agent_database import OTHER_TENANT, TENANT, call, insert, load
+from tests.support.agent_database import NOW, OTHER_TENANT, TENANT, append, call, change, envelope, insert, load, new_id
+from tocsin.ports.bus import Envelope
 from tocsin.sealing import KeySeals
 from tocsin.service_calls import resealing
-from tocsin.service_calls.messages import CallStatus, RequestSpec
-from tocsin.service_calls.ports import SealedColumn, ServiceCall
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import CallStatus, RequestSpec, StartExecution
+from tocsin.service_calls.orchestration import service_call
+from tocsin.service_calls.ports import Change, SealedColumn, ServiceCall
 from tocsin.service_calls.resealing import CallResealing
 from tocsin.stores.service_calls.database import AgentDatabase
 
@@ -45,6 +48,44 @@ async def test_what_goes_on_or_can_be_retried_is_encrypted_again_once(
         assert stored is not None and stored.request_spec == each.request_spec
     # Nothing is counted twice.
     assert await work.reseal([FORMER]) == (0, {FORMER: 1})
+
+
+def order(of: ServiceCall) -> Envelope:
+    """The order to execute it."""
+    message = StartExecution(of.service_call_id, new_id(), of.request_spec)
+    return envelope(of, "StartExecution", payload=msgspec.Raw(msgspec.json.encode(message)))
+
+
+async def test_a_call_whose_failure_was_dismissed_can_be_retried_without_the_former_key(
+    database: AgentDatabase,
+) -> None:
+    failed = sealed(watch_at=None, failure="x", status=CallStatus.FAILED, finished_at=NOW, execution_id=new_id())
+    await insert(database, failed)
+    dismissed = service_call.dismiss(failed, failed.execution_id or "")
+    assert dismissed is not None
+    await change(database, Change(failed, dismissed.after))
+    assert await CallResealing(database.sealed, AFTER).reseal([FORMER]) == (1, {FORMER: 0})
+    stored = await load(database, failed.key)
+    assert stored is not None
+    retried = service_call.retry(stored, now_us=NOW, new_id=new_id, limits=AgentLimits())
+    assert retried is not None
+    (ordered,) = [message for message in retried.messages if isinstance(message, StartExecution)]
+    header = ordered.request_spec.headers["authorization"]
+    assert KeySeals([SECOND]).open(header, f"tenant:{TENANT}") == "Bearer token"
+
+
+async def test_an_order_counts_as_left_until_it_is_published(
+    database: AgentDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resealing, "_PAGE_ROWS", 2)
+    monkeypatch.setattr(resealing, "_PAUSE_S", 0)
+    ordered = sealed(**FINISHED)
+    await insert(database, ordered)
+    numbers = await append(database, *(envelope(ordered) for _ in range(4)), order(ordered), order(call()))
+    work = CallResealing(database.sealed, AFTER)
+    assert await work.reseal([FORMER]) == (0, {FORMER: 1})
+    await database.outbox.mark_published(numbers, NOW)
+    assert await work.reseal([FORMER]) == (0, {FORMER: 0})
 
 
 async def test_a_page_looks_at_no_more_rows_than_its_limit(database: AgentDatabase) -> None:

@@ -101,9 +101,9 @@ async def test_orders_that_wait_for_a_flow_are_read_in_their_order(database: Age
     assert added == {order.execution_id for order in (first, second, third)}
     assert await database.suspended.suspend([first, second._replace(place="c")]) == set()
     assert await database.suspended.suspend([]) == set()
-    assert await database.suspended.first("a", 10) == [first, second]
-    assert await database.suspended.first("a", 1) == [first]
-    assert await database.suspended.first("b:", 10) == []
+    assert (await database.suspended.first("a", 10)).rows == [first, second]
+    assert (await database.suspended.first("a", 1)).rows == [first]
+    assert (await database.suspended.first("b:", 10)).rows == []
     assert await database.suspended.places("", 10) == [("a", 2), ("b:1", 1)]
     assert await database.suspended.places("", 1) == [("a", 2)]
     assert await database.suspended.places("a", 10) == [("b:1", 1)]
@@ -116,7 +116,7 @@ async def test_an_execution_that_begins_is_no_longer_suspended(database: AgentDa
     await database.suspended.suspend([first, second])
     begun = start(one, first.execution_id)
     assert await database.executions.begin([(begun, envelope(one))], [first[:3]]) == {first.execution_id}
-    assert await database.suspended.first("k", 10) == [second]
+    assert (await database.suspended.first("k", 10)).rows == [second]
     # Its order comes again.
     assert await database.suspended.suspend([first]) == set()
     # One that was logged before the order was suspended goes with the next attempt to begin it.
@@ -129,16 +129,16 @@ async def test_orders_are_reported_once_and_only_while_they_wait(database: Agent
     await insert(database, one)
     early, late = waits(one, "k"), waits(one, "k", suspended_at=NOW + 5)
     await database.suspended.suspend([early, late])
-    assert await database.suspended.unreported(NOW, 10) == []
-    assert await database.suspended.unreported(NOW + 5, 10) == [early]
-    assert await database.suspended.unreported(NOW + 6, 10) == [early, late]
-    assert await database.suspended.unreported(NOW + 6, 1) == [early]
+    assert (await database.suspended.unreported(NOW, 10)).rows == []
+    assert (await database.suspended.unreported(NOW + 5, 10)).rows == [early]
+    assert (await database.suspended.unreported(NOW + 6, 10)).rows == [early, late]
+    assert (await database.suspended.unreported(NOW + 6, 1)).rows == [early]
     events = [envelope(one) for _ in range(3)]
     await database.suspended.report([(early, events[0])], NOW)
     await database.suspended.report([(early, events[1]), (late, events[2]), (waits(one, "k"), events[1])], NOW)
     await database.suspended.report([], NOW)
     assert [row.envelope for row in await database.outbox.unpublished(0, 10)] == [events[0], events[2]]
-    assert await database.suspended.unreported(NOW + 6, 10) == []
+    assert (await database.suspended.unreported(NOW + 6, 10)).rows == []
 
 
 async def test_orders_go_with_their_call(database: AgentDatabase) -> None:
@@ -161,8 +161,8 @@ async def test_an_execution_begins_once_with_its_event(database: AgentDatabase) 
     assert await database.executions.begin([(first, events[2]), (second, events[3])]) == {second.execution_id}
     assert await database.executions.begin([(second, events[4])]) == set()
     assert [row.envelope for row in await database.outbox.unpublished(0, 10)] == [events[0], events[3]]
-    assert sorted(await database.executions.unfinished(10)) == sorted([first, second])
-    assert len(await database.executions.unfinished(1)) == 1
+    assert sorted((await database.executions.unfinished(10)).rows) == sorted([first[:5], second[:5]])
+    assert len((await database.executions.unfinished(1)).rows) == 1
 
 
 async def test_only_the_execution_of_a_missing_call_is_left_out(database: AgentDatabase) -> None:
@@ -190,7 +190,7 @@ async def test_an_execution_finishes_once_with_its_event(database: AgentDatabase
     failed = end(other, response_status=None, response_headers=None, response_body=None, error_message="no answer")
     assert await database.executions.finish([(failed, events[3])]) == {other.execution_id}
     assert [row.envelope for row in await database.outbox.unpublished(last, 10)] == [events[0], events[3]]
-    assert await database.executions.unfinished(10) == []
+    assert (await database.executions.unfinished(10)).rows == []
     shown = await database.queries.executions(one.key)
     assert [(e.execution_id, e.response_status, e.response_body, e.error_message) for e in shown] == [
         (begun.execution_id, 200, "nul \ufffd", "odd"),
@@ -238,6 +238,27 @@ async def test_published_and_suspended_messages_are_not_read_again(database: Age
     assert await database.outbox.purge(NOW + 1, 1) == 1
     assert await database.outbox.purge(NOW + 1, 10) == 1
     assert await rows(database, "SELECT id FROM outbox ORDER BY id") == [(number,) for number in numbers[2:]]
+
+
+async def test_suspended_messages_are_deleted_with_those_published_meanwhile(database: AgentDatabase) -> None:
+    numbers = await append(database, *(envelope(call()) for _ in range(5)))
+    await database.outbox.suspend(numbers[0], "too large", NOW)
+    await database.outbox.mark_published(numbers[1:3], NOW + 1)
+    await database.outbox.suspend(numbers[3], "too large", NOW + 2)
+    assert await database.outbox.purge(NOW, 10) == 0
+    assert await database.outbox.purge(NOW + 2, 2) == 2
+    assert await database.outbox.purge(NOW + 2, 2) == 1
+    assert await rows(database, "SELECT id FROM outbox ORDER BY id") == [(number,) for number in numbers[3:]]
+    assert await database.outbox.purge(NOW + 3, 10) == 1
+    assert await rows(database, "SELECT id FROM outbox ORDER BY id") == [(numbers[4],)]
+
+
+async def test_what_follows_from_a_suspended_message_is_appended_with_it_once(database: AgentDatabase) -> None:
+    one, two = envelope(call()), envelope(call())
+    (number,) = await append(database, one)
+    await database.outbox.suspend(number, "too large", NOW, two)
+    await database.outbox.suspend(number, "too large", NOW, two)
+    assert [row.envelope for row in await database.outbox.unpublished(0, 10)] == [two]
 
 
 async def test_message_numbers_are_never_reused(database: AgentDatabase) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from tests.support.patience import PATIENCE_S
 from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallKey
-from tocsin.service_calls.ports import WAITING, Change, OutboxRow, ServiceCall, TimerEntry, Transaction
+from tocsin.service_calls.ports import WAITING, Change, OutboxRow, Readable, ServiceCall, TimerEntry, Transaction
 
 T = TypeVar("T")
 
@@ -135,9 +135,13 @@ class _MemoryTransaction:
         for key, tag in tags:
             self.all_tags.get(key, set()).discard(tag)
 
-    async def to_watch(self, now_us: int, limit: int) -> list[ServiceCall]:
+    async def to_watch(self, now_us: int, limit: int) -> Readable[ServiceCall]:
         overdue = [call for call in self.calls.values() if call.watch_at is not None and call.watch_at <= now_us]
-        return sorted(overdue, key=lambda call: call.watch_at or 0)[:limit]
+        return Readable(sorted(overdue, key=lambda call: call.watch_at or 0)[:limit])
+
+    async def postpone(self, keys: Collection[CallKey], watch_at_us: int) -> None:
+        for key in keys:
+            self.calls[key] = msgspec.structs.replace(self.calls[key], watch_at=watch_at_us)
 
     async def purge(self, finished_before_us: int, limit: int) -> int:
         old = [
@@ -189,15 +193,17 @@ class MemoryOutbox:
         await asyncio.sleep(0)
         self._tables.failures[number] = (attempts, error)
 
-    async def suspend(self, number: int, error: str, at_us: int) -> None:
+    async def suspend(self, number: int, error: str, at_us: int, then: Envelope | None = None) -> None:
         await asyncio.sleep(0)
         self._tables.raise_next()
         self._tables.suspended[number] = error
+        if then is not None:
+            self._tables.append([then])
         await self._notify()
 
-    async def purge(self, published_before_us: int, limit: int) -> int:
+    async def purge(self, before_us: int, limit: int) -> int:
         published = self._tables.published
-        old = [number for number, at_us in published.items() if at_us < published_before_us][:limit]
+        old = [number for number, at_us in published.items() if at_us < before_us][:limit]
         self._tables.outbox = [row for row in self._tables.outbox if row.number not in old]
         for number in old:
             del published[number]

@@ -25,7 +25,7 @@ from tocsin.service_calls.events import (
     PublishFailed,
 )
 from tocsin.service_calls.limits import AgentLimits
-from tocsin.service_calls.messages import DueTimeReached, Instant, Registry
+from tocsin.service_calls.messages import CheckExecution, DueTimeReached, Instant, Registry, RequestSpec, StartExecution
 from tocsin.service_calls.outbox import OutboxDispatcher
 from tocsin.service_calls.ports import OutboxRow
 from tocsin.testing.clock import EPOCH_US, FakeClock
@@ -195,6 +195,22 @@ async def test_an_invalid_row_is_suspended_and_its_aggregate_continues(world: Wo
     assert sorted(world.tables.published) == [1, 3]
     assert world.bus.posts == mine
     assert len(world.reported(MessageSuspended)) == 1
+
+
+async def test_the_execution_is_failed_whose_order_can_never_be_published(world: World):
+    """By the module that knows whether an earlier copy of the order has arrived."""
+    message = StartExecution(world.new_id(), world.new_id(), RequestSpec("POST", "http://example.test/"))
+    order = world.registry.seal(message, tenant_id=world.tenant, correlation_id="corr", causation_id=None)
+    world.bus.answer = lambda envelope: InvalidMessage("too large") if envelope is order else None
+    world.dispatcher.start()
+    world.tables.append([order])
+    await world.outbox.all_settled()
+    assert world.tables.suspended == {1: "too large"}
+    (check,) = world.bus.posts[1:]
+    assert world.registry.open(check) == CheckExecution(
+        message.service_call_id, message.execution_id, refused="too large", tenant_id=world.tenant
+    )
+    assert check.causation_id == order.id
 
 
 async def test_recording_is_retried_until_it_succeeds(world: World):

@@ -14,9 +14,10 @@ from tocsin.model.retry import backoff_us
 from tocsin.ports.bus import Delivery, InvalidMessage
 from tocsin.ports.clock import Clock
 from tocsin.ports.seals import NoSeals, Seals
-from tocsin.service_calls.events import AgentObserver, AgentRowsPurged, AgentStepFailed
+from tocsin.service_calls.events import AgentObserver, AgentRowDamaged, AgentRowsPurged, AgentStepFailed
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import Message, Registry
+from tocsin.service_calls.ports import DamagedRow
 from tocsin.tasks import end_tasks
 
 T = TypeVar("T")
@@ -36,6 +37,10 @@ class AgentContext:
     def step_failed(self, step: str, error: Exception) -> None:
         """Reports that a background step failed and will be tried again."""
         self.observe(AgentStepFailed(step, describe(error)))
+
+    def row_damaged(self, row: DamagedRow) -> None:
+        """Reports a row that can't be decoded."""
+        self.observe(row_damaged(row))
 
     def opened(self, deliveries: Sequence[Delivery]) -> Iterator[tuple[Delivery, Message]]:
         """The deliveries with their messages. A malformed message fails alone, and is left out."""
@@ -59,6 +64,11 @@ class AgentContext:
         if purged:
             self.observe(AgentRowsPurged(kind, purged))
         return purged
+
+
+def row_damaged(row: DamagedRow) -> AgentRowDamaged:
+    """The event for a row that can't be decoded."""
+    return AgentRowDamaged(row.table, row.tenant_id, row.service_call_id, row.execution_id, row.error)
 
 
 def describe(error: BaseException) -> str:

@@ -235,6 +235,23 @@ class AgentRowsPurged(AgentEvent, frozen=True):
     counter = Counter("tocsin_agent_purged", "Rows removed by retention: calls or messages.", ("kind",), by="rows")
 
 
+class AgentRowDamaged(AgentEvent, frozen=True):
+    """A row of a table of the agent can't be decoded. Background work passes it by and goes on with the others.
+    `execution_id` is empty for a call, which is reported again after `agent.start_timeout`."""
+
+    table: str
+    tenant_id: str
+    service_call_id: str
+    execution_id: str
+    error: str
+    level = ERROR
+    counter = Counter(
+        "tocsin_agent_rows_damaged",
+        "Times that the agent's background work passed by a row that can't be decoded.",
+        ("table",),
+    )
+
+
 class AgentStepFailed(AgentEvent, frozen=True):
     """A background step of the agent (`watchdog`, `outbox read`, …) failed and will be tried again."""
 

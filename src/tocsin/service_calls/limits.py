@@ -19,8 +19,8 @@ class AgentLimits:
     )
     outbox_retention_us: int = setting(
         86_400_000_000,
-        "How long published messages of service calls are kept in the agent's database. Traces are built from them, "
-        "and they may contain secrets.",
+        "How long published and suspended messages of service calls are kept in the agent's database. Traces are built "
+        "from them, and they may contain secrets.",
         topic=Topic.RETENTION,
     )
     request_timeout_us: int = setting(

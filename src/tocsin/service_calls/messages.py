@@ -219,10 +219,12 @@ class StartExecution(Command, frozen=True):
 
 
 class CheckExecution(Command, frozen=True):
-    """Publish the result of this execution again, if it has ended. `begun`: its ExecutionStarted has been received."""
+    """Publish the result of this execution again, if it has ended. `begun`: its ExecutionStarted has been received.
+    `refused`: why the bus can never take its order; an execution that has not begun has failed then."""
 
     execution_id: str
     begun: bool = False
+    refused: str | None = None
 
 
 # ------------------------------------------------------------------ replies to commands

@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from tocsin.model.retry import backoff_us
-from tocsin.ports.bus import Bus, InvalidMessage
+from tocsin.ports.bus import Bus, Envelope, InvalidMessage
 from tocsin.service_calls.background import AgentContext, GroupCommit, Periodic, Wakeup, describe
 from tocsin.service_calls.events import (
     AgentStepFailed,
@@ -19,6 +19,7 @@ from tocsin.service_calls.events import (
     MessageSuspended,
     PublishFailed,
 )
+from tocsin.service_calls.messages import CheckExecution, StartExecution
 from tocsin.service_calls.ports import OutboxRow, OutboxStore
 
 #: Failures that wait to be written to their rows. They serve people only, and each is a transaction; beyond this number
@@ -174,13 +175,27 @@ class OutboxDispatcher:
             self._next(row)
         elif isinstance(error, InvalidMessage):
             self._attempts.pop(row.number, None)
-            self._acks.suspend(row.number, str(error))
+            self._acks.suspend(row.number, str(error), self._consequence(row.envelope, str(error)))
             self._context.observe(MessageSuspended(*row.envelope.about, str(error)))
             self._next(row)
         else:
             self._failed(row, error)
         if self._closing:
             self._settled.wake()
+
+    def _consequence(self, envelope: Envelope, error: str) -> Envelope | None:
+        """What follows from a message that can never be published. Without its order an execution never ends; the
+        execution module knows whether an earlier copy of the order arrived."""
+        registry = self._context.registry
+        try:
+            message = registry.open(envelope)
+        except InvalidMessage:
+            # The watchdog makes the order again, from the call.
+            return None
+        if not isinstance(message, StartExecution):
+            return None
+        check = CheckExecution(message.service_call_id, message.execution_id, refused=error)
+        return registry.caused_by(envelope, check)
 
     def _next(self, row: OutboxRow) -> None:
         """The row is settled; the next one of its aggregate is sent."""
@@ -293,8 +308,8 @@ class OutboxDispatcher:
     # ------------------------------------------------------------------ retention
 
     async def purge(self) -> int:
-        """Deletes rows that were published longer ago than `outbox_retention`. Returns their number. Raises the store's
-        errors."""
+        """Deletes rows that were published or suspended longer ago than `outbox_retention`. Returns their number. Raises the
+        store's errors."""
         before_us = self._context.clock.now_us() - self._limits.outbox_retention_us
         return await self._context.purge("messages", partial(self._store.purge, before_us), lambda: self._closing)
 
@@ -305,6 +320,7 @@ class OutboxDispatcher:
 class _Suspended(NamedTuple):
     number: int
     error: str
+    then: Envelope | None
 
 
 class _Failed(NamedTuple):
@@ -343,10 +359,10 @@ class PublishAcks:
             self._noting += 1
             self._notes.add(_Failed(number, attempts, error))
 
-    def suspend(self, number: int, error: str) -> None:
-        """The bus can never accept the row."""
+    def suspend(self, number: int, error: str, then: Envelope | None) -> None:
+        """The bus can never accept the row; `then` follows from that."""
         self.waiting += 1
-        self._suspended.add(_Suspended(number, error))
+        self._suspended.add(_Suspended(number, error, then))
 
     async def drain(self) -> None:
         """Returns when everything is written."""
@@ -369,7 +385,7 @@ class PublishAcks:
 
     async def _suspend(self, rows: list[_Suspended]) -> None:
         for row in rows:
-            await self._store.suspend(row.number, row.error, self._context.clock.now_us())
+            await self._store.suspend(row.number, row.error, self._context.clock.now_us(), row.then)
         self._done(rows)
 
     def _done(self, rows: Sequence[OutboxRow | _Suspended]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -22,6 +22,31 @@ from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallKey, CallStatus, ErrorMeta, RequestSpec, ResponseMeta
 
 T = TypeVar("T")
+
+
+# ---------------------------------------------------------------------- damage
+
+
+class DamagedRow(NamedTuple):
+    """A row of this table that can't be decoded, and why. `execution_id` is empty in a table of calls."""
+
+    table: str
+    tenant_id: str
+    service_call_id: str
+    execution_id: str = ""
+    error: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Tenant, call and execution."""
+        return self.tenant_id, self.service_call_id, self.execution_id
+
+
+class Readable(NamedTuple, Generic[T]):
+    """What was read, without the rows that can't be decoded: one of these must not hide the others."""
+
+    rows: list[T]
+    damaged: Sequence[DamagedRow] = ()
 
 
 # ---------------------------------------------------------------------- orchestration: service calls
@@ -125,8 +150,11 @@ class Transaction(Protocol):
     async def remove_tags(self, tags: Sequence[tuple[CallKey, str]]) -> None:
         """Removes tags. A tag that does not exist is ignored."""
 
-    async def to_watch(self, now_us: int, limit: int) -> list[ServiceCall]:
-        """Unfinished calls whose `watch_at` has passed, the earliest first, locked."""
+    async def to_watch(self, now_us: int, limit: int) -> Readable[ServiceCall]:
+        """At most `limit` unfinished calls whose `watch_at` has passed, the earliest first, locked."""
+
+    async def postpone(self, keys: Collection[CallKey], watch_at_us: int) -> None:
+        """Sets `watch_at` of unfinished calls, and reads nothing else of them."""
 
     async def purge(self, finished_before_us: int, limit: int) -> int:
         """Deletes finished calls with everything that refers to them. Returns how many."""
@@ -237,6 +265,16 @@ class ExecutionStart(NamedTuple):
         return CallKey(self.tenant_id, self.service_call_id)
 
 
+class UnfinishedExecution(NamedTuple):
+    """A row of `http_execution_log` without an end: what its interruption states, the first fields of its start."""
+
+    tenant_id: str
+    service_call_id: str
+    execution_id: str
+    correlation_id: str
+    started_at: int
+
+
 class ExecutionEnd(NamedTuple):
     """The end of a row of `http_execution_log`. All response fields are None without a response, `error_message` is
     None without an error."""
@@ -272,8 +310,8 @@ class ExecutionLog(Protocol):
         """Completes rows that are unfinished, and adds the event of each to the outbox. Returns the ids of those that
         were completed."""
 
-    async def unfinished(self, limit: int) -> list[ExecutionStart]:
-        """Rows without an end, of all tenants, in no particular order."""
+    async def unfinished(self, limit: int) -> Readable[UnfinishedExecution]:
+        """At most `limit` rows without an end, of all tenants, in no particular order."""
 
     async def find(self, keys: Collection[tuple[str, str, str]]) -> dict[str, LoggedExecution]:
         """The existing rows by tenant, call and execution, as a dict by execution id."""
@@ -301,14 +339,16 @@ class SuspendedOrders(Protocol):
         """Adds orders. Returns the execution ids that were added. An order that is there already, whose execution is
         logged, or whose call no longer exists, is left out without affecting the others."""
 
-    async def unreported(self, before_us: int, limit: int) -> list[SuspendedOrder]:
+    async def unreported(self, before_us: int, limit: int) -> Readable[SuspendedOrder]:
         """At most `limit` orders that were suspended before this instant and not reported, the earliest first."""
 
-    async def report(self, orders: Sequence[tuple[SuspendedOrder, Envelope]], at_us: int) -> None:
+    async def report(
+        self, orders: Sequence[tuple[SuspendedOrder, Envelope]], at_us: int, damaged: Collection[DamagedRow] = ()
+    ) -> None:
         """Marks orders as reported, and adds the event of each to the outbox in the same transaction. One that is no longer
-        there, or is marked already, is left out with its event."""
+        there, or is marked already, is left out with its event. Damaged ones are marked without any."""
 
-    async def first(self, place: str, limit: int) -> list[SuspendedOrder]:
+    async def first(self, place: str, limit: int) -> Readable[SuspendedOrder]:
         """At most `limit` orders of a place, in the order of their execution ids."""
 
     async def places(self, after: str, limit: int) -> list[tuple[str, int]]:
@@ -364,6 +404,10 @@ class SealedTexts(Protocol):
     async def replace(self, text: SealedText, fresh: str) -> bool:
         """Stores `fresh` instead, unless the text has changed since; whether it did."""
 
+    async def unpublished(self, key_id: str, after: int, limit: int) -> tuple[int, int | None]:
+        """How many orders of the outbox mention this key, among the first `limit` unpublished messages with greater numbers;
+        and the number of the last of these, None: there are no more."""
+
 
 # ---------------------------------------------------------------------- outbox
 
@@ -397,11 +441,13 @@ class OutboxStore(Protocol):
     async def note_failure(self, number: int, attempts: int, error: str) -> None:
         """Records how often publishing the row failed, and the last error."""
 
-    async def suspend(self, number: int, error: str, at_us: int) -> None:
-        """Suspends a row that can never be published: it stays in the table for inspection and is not read again."""
+    async def suspend(self, number: int, error: str, at_us: int, then: Envelope | None = None) -> None:
+        """Suspends a row that can never be published: it stays in the table for inspection and is not read again. `then` is
+        appended in the same transaction, unless the row is suspended already."""
 
-    async def purge(self, published_before_us: int, limit: int) -> int:
-        """Deletes rows that were published before the instant. Returns how many."""
+    async def purge(self, before_us: int, limit: int) -> int:
+        """Deletes rows that were published before the instant, and those that were suspended before it, once the messages
+        that were published meanwhile are gone. Returns how many."""
 
 
 # ---------------------------------------------------------------------- API: what is shown. Writes are commands on the bus

@@ -1,7 +1,8 @@
 """After a rotation: what the agent has is encrypted again under the present key: tenants' signing secrets, and the requests
 and notifications of calls that go on or can be retried, with their orders that wait.
 
-What else has the former key, messages in the outbox and on the broker, is not read again once it was published.
+An order in the outbox, which may be on its way, keeps the former key and counts as left until it is published: by the
+embedded bus when it has begun or is in the table of orders that wait. What a broker has is not looked at.
 """
 
 from __future__ import annotations
@@ -56,7 +57,17 @@ class CallResealing:
                         break
                     await asyncio.sleep(_PAUSE_S)
                     page = await self._texts.page(place, name, page.after, _PAGE_ROWS)
+            left[name] += await self._unpublished(name)
         return Resealed(rewritten, left)
+
+    async def _unpublished(self, name: str) -> int:
+        """How many orders of the outbox mention the key and are still to be published."""
+        orders, after = await self._texts.unpublished(name, 0, _PAGE_ROWS)
+        while after is not None:
+            await asyncio.sleep(_PAUSE_S)
+            more, after = await self._texts.unpublished(name, after, _PAGE_ROWS)
+            orders += more
+        return orders
 
     async def _rewrite(self, text: SealedText) -> _Outcome:
         """Has the text stored under the present key, if it has anything of a former one."""

@@ -30,7 +30,15 @@ from tocsin.service_calls.execution.handlers import ExecutionHandlers
 from tocsin.service_calls.execution.turns import Turns
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import CheckExecution, Message, Registry, RequestSpec, StartExecution
-from tocsin.service_calls.ports import ExecutionEnd, ExecutionStart, LoggedExecution, SuspendedOrder
+from tocsin.service_calls.ports import (
+    DamagedRow,
+    ExecutionEnd,
+    ExecutionStart,
+    LoggedExecution,
+    Readable,
+    SuspendedOrder,
+    UnfinishedExecution,
+)
 from tocsin.telemetry.clock import SystemClock
 
 PAUSES = AgentLimits(outbox_backoff_initial_us=1_000, outbox_backoff_max_us=4_000)
@@ -116,8 +124,9 @@ class MemoryLog:
         self._changes.notify()
         return completed
 
-    async def unfinished(self, limit: int) -> list[ExecutionStart]:
-        return [start for start, end in self.rows.values() if end is None][:limit]
+    async def unfinished(self, limit: int) -> Readable[UnfinishedExecution]:
+        rows = [UnfinishedExecution._make(start[:5]) for start, end in self.rows.values() if end is None]
+        return Readable(rows[:limit])
 
     async def find(self, keys: Collection[tuple[str, str, str]]) -> dict[str, LoggedExecution]:
         await self.open.wait()
@@ -148,21 +157,23 @@ class MemorySuspended:
         self._changes.notify()
         return set(fresh)
 
-    async def first(self, place: str, limit: int) -> list[SuspendedOrder]:
+    async def first(self, place: str, limit: int) -> Readable[SuspendedOrder]:
         self.reads += 1
         await self.readable.wait()
         orders = [order for order in self._log.suspended.values() if order.place == place]
-        return sorted(orders, key=lambda order: order.execution_id)[:limit]
+        return Readable(sorted(orders, key=lambda order: order.execution_id)[:limit])
 
     async def places(self, after: str, limit: int) -> list[tuple[str, int]]:
         counts = Counter(order.place for order in self._log.suspended.values())
         return sorted((key, count) for key, count in counts.items() if key > after)[:limit]
 
-    async def unreported(self, before_us: int, limit: int) -> list[SuspendedOrder]:
+    async def unreported(self, before_us: int, limit: int) -> Readable[SuspendedOrder]:
         orders = [order for id_, order in self._log.suspended.items() if id_ not in self._log.reported]
-        return [order for order in orders if order.suspended_at < before_us][:limit]
+        return Readable([order for order in orders if order.suspended_at < before_us][:limit])
 
-    async def report(self, orders: Sequence[tuple[SuspendedOrder, Envelope]], at_us: int) -> None:
+    async def report(
+        self, orders: Sequence[tuple[SuspendedOrder, Envelope]], at_us: int, damaged: Collection[DamagedRow] = ()
+    ) -> None:
         self._log.reported |= {order.execution_id for order, _ in orders}
         self._log.outbox.extend(event for _, event in orders)
         self._changes.notify()
@@ -364,11 +375,11 @@ class Bench:
         await self.handlers.handle(deliveries)
         assert all(delivery.kept or delivery.settled is not None for delivery in deliveries)
 
-    async def check(self, order: FakeDelivery, *, begun: bool = True) -> list[Message]:
+    async def check(self, order: FakeDelivery, *, begun: bool = True, refused: str | None = None) -> list[Message]:
         """Sends CheckExecution for an ordered execution; returns the resulting events."""
         known, message = len(self.log.outbox), self.registry.open(order.envelope)
         assert isinstance(message, StartExecution)
-        asked = self.delivery(CheckExecution(message.service_call_id, message.execution_id, begun))
+        asked = self.delivery(CheckExecution(message.service_call_id, message.execution_id, begun, refused))
         await self.handlers.handle([asked])
         assert not asked.kept
         sent = self.log.outbox[known:]

@@ -440,7 +440,7 @@ async def test_drain_waits_for_executions_in_flight_and_starts_nothing_more() ->
         assert await draining
         assert [order.settled for order in (*orders, late)] == ["acked", "acked", None, None, None]
         assert len(service.arrivals) == len(bench.log.rows) == 2
-        assert await bench.log.unfinished(10) == []
+        assert (await bench.log.unfinished(10)).rows == []
         assert await bench.executor.drain(0)
 
 
@@ -452,7 +452,7 @@ async def test_an_unfinished_execution_is_reported_at_the_next_start() -> None:
         assert not await bench.executor.drain(1_000)
         await bench.caller.close()
         log = bench.log
-        assert len(await log.unfinished(10)) == 3
+        assert len((await log.unfinished(10)).rows) == 3
     async with Bench(limited(executions_in_flight_max=2), log=log) as after:
         assert await after.executor.recover() == 3
         for order in orders:
@@ -478,4 +478,4 @@ async def test_closing_the_http_client_interrupts_executions_without_failing_the
         await bench.changes.until(lambda: service.in_flight == 1)
         await bench.caller.close()
         assert await bench.executor.drain(20_000_000)
-        assert [row.execution_id for row in await bench.log.unfinished(10)] == [bench.execution_id(order)]
+        assert [row.execution_id for row in (await bench.log.unfinished(10)).rows] == [bench.execution_id(order)]

@@ -57,6 +57,21 @@ async def test_executions_in_flight_or_not_logged_are_not_reported() -> None:
         assert isinstance(bench.end(bench.execution_id(order)), ExecutionSucceeded)
 
 
+async def test_an_execution_whose_order_can_never_be_published_has_failed_unless_it_began() -> None:
+    async def reply(arrival: Arrival) -> bytes | None:
+        return answer()
+
+    async with Bench() as bench, Service(reply, bench.changes) as service:
+        order, done = bench.order(service.url), bench.order(service.url)
+        (failed,) = await bench.check(order, begun=False, refused="too large")
+        assert isinstance(failed, ExecutionFailed)
+        assert (failed.error_meta.kind, failed.error_meta.message) == ("INVALID_REQUEST", "too large")
+        # An earlier copy of this order arrived.
+        await bench.run(done)
+        (ended,) = await bench.check(done, begun=False, refused="too large")
+        assert isinstance(ended, ExecutionSucceeded)
+
+
 async def test_a_logged_execution_without_end_that_is_not_in_flight_was_interrupted() -> None:
     async with Bench() as bench:
         order = bench.order("http://127.0.0.1:1/")

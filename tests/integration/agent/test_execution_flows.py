@@ -10,7 +10,7 @@ from tests.support.flow_gates import SlotsGate
 from tests.support.patience import PATIENCE_S
 from tocsin.model.errors import DefiniteFailure, StoreUnavailable
 from tocsin.service_calls.messages import ExecutionFailed, ExecutionSucceeded, ExecutionSuspended
-from tocsin.service_calls.ports import SuspendedOrder
+from tocsin.service_calls.ports import Readable, SuspendedOrder
 
 
 def flowing(**changes: Any) -> Bench:
@@ -241,3 +241,26 @@ async def test_drained_orders_are_left_to_the_next_process() -> None:
         assert await bench.executor.drain(0)
         assert order.settled is None
         assert (bench.gate.serve, bench.gate.waiting) == (None, {})
+
+
+async def test_a_key_that_cannot_be_read_keeps_no_other_from_its_turn() -> None:
+    async with flowing() as before, Service(ok, before.changes) as service:
+        orders = [before.order(f"{service.url}/{key}", flow_key=key) for key in ("a", "b")]
+        await before.hand_over(*orders)
+        await before.changes.until(lambda: len(before.log.suspended) == 2)
+        read, broken = before.suspended.first, True
+
+        async def first(place: str, limit: int) -> Readable[SuspendedOrder]:
+            if broken and place == "a":
+                raise ValueError("no row of this table")
+            return await read(place, limit)
+
+        before.suspended.first = first
+        gate = SlotsGate()
+        gate.slots |= {"a": 1, "b": 1}
+        async with Bench(gate=gate, log=before.log, suspended=before.suspended) as bench:
+            await before.changes.until(lambda: len(service.arrivals) == 1)
+            assert paths(service) == ["/do/b"]
+            broken = False
+            await bench.flows.round()
+            await before.changes.until(lambda: len(service.arrivals) == 2)

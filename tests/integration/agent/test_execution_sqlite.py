@@ -67,7 +67,7 @@ async def test_executions_are_logged_in_a_database_file(database: SqliteDatabase
         await bench.changes.until(lambda: sum(isinstance(event, ExecutionFinished) for event in bench.events) == 300)
         await bench.changes.until(lambda: gone.settled == "acked")
         assert len(service.arrivals) == 300
-        assert await log.unfinished(10) == []
+        assert (await log.unfinished(10)).rows == []
         rows = await database.read(
             lambda session: session.rows("SELECT event_type, count(*) FROM outbox GROUP BY 1 ORDER BY 1", ())
         )
@@ -96,7 +96,7 @@ async def test_interrupted_executions_are_recovered_from_a_database_file(databas
     async with Bench(limited(executions_in_flight_max=2), log=log) as after:
         assert await after.executor.recover() == 5
         assert after.events == [ExecutionsInterrupted(5)]
-        assert await log.unfinished(10) == []
+        assert (await log.unfinished(10)).rows == []
 
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS"])

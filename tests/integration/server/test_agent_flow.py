@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ import pytest_asyncio
 
 from tests.support.calls import Inbox
 from tests.support.http import Client, Receiver
+from tests.support.nats import NatsServer
+from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
@@ -134,6 +137,29 @@ async def test_calls_now_later_and_in_vain(server: ServerProcess, receiver: Slow
     assert arrival >= due_at
     print(f"arrived {(arrival - due_at) / 1e3:.1f} ms after it was due")
     client.close()
+
+
+async def test_a_call_whose_order_is_too_large_for_the_broker_fails(tmp_path: Path, receiver: SlowReceiver) -> None:
+    """The broker takes the command that submits it, but with its headers not the order to execute it."""
+    broker = NatsServer("max_payload: 65536")
+    broker.start()
+    server = ServerProcess(tmp_path / "data", "--shards", "1", "--broker", broker.url)
+    try:
+        await server.start()
+        client, tenant = Client(server.address), new_id()
+        spec = {"method": "POST", "url": f"{receiver.url}/large", "body": "x" * 64_000}
+        call_id = await submit(client, tenant, spec["url"], requestSpec=spec)
+        async with asyncio.timeout(PATIENCE_S):
+            failed = await finished(client, tenant, call_id)
+        assert failed["status"] == "Failed"
+        assert failed["outcome"]["errorMeta"]["kind"] == "INVALID_REQUEST"
+        assert "exceeds the server's limit" in failed["outcome"]["errorMeta"]["message"]
+        client.close()
+        assert await server.stop() == 0
+    finally:
+        await server.stop()
+        broker.stop()
+    assert "/large" not in [path for path, _ in receiver.arrivals]
 
 
 @pytest.mark.parametrize("server", EACH, indirect=True)

@@ -17,7 +17,15 @@ from tocsin.service_calls.execution.flow_queue import FlowQueue
 from tocsin.service_calls.execution.order import Order, conclude, identified, prepare, unopened
 from tocsin.service_calls.execution.slots import Slots
 from tocsin.service_calls.messages import ExecutionInterrupted, ExecutionStarted, Instant, StartExecution
-from tocsin.service_calls.ports import ExecutionEnd, ExecutionLog, ExecutionStart, SuspendedOrder, TenantSecrets
+from tocsin.service_calls.ports import (
+    DamagedRow,
+    ExecutionEnd,
+    ExecutionLog,
+    ExecutionStart,
+    SuspendedOrder,
+    TenantSecrets,
+    UnfinishedExecution,
+)
 
 INTERRUPTED = "interrupted: the process ended while the request was under way; whether the service got it is not known"
 #: Longest pause before a request that did not leave this machine is tried again. It is short: a lacking resource is usually
@@ -91,12 +99,17 @@ class Executor:
         """Closes executions that an earlier run left unfinished as interrupted, and reports them. Returns their number.
         Call it before the bus delivers anything. Raises StoreError."""
         interrupted = 0
-        while rows := await self._log.unfinished(self._limits.executions_in_flight_max):
+        damaged: set[DamagedRow] = set()
+        while True:
+            rows, unreadable = await self._log.unfinished(self._limits.executions_in_flight_max)
+            damaged.update(unreadable)
             completed = await self._log.finish([interruption(row, self._context) for row in rows])
             if not completed:
-                # They have been deleted, or another process completes them.
+                # There are none, they have been deleted, or another process completes them.
                 break
             interrupted += len(completed)
+        for row in damaged:
+            self._context.row_damaged(row)
         if interrupted:
             self._context.observe(ExecutionsInterrupted(interrupted))
         return interrupted
@@ -248,7 +261,7 @@ class Executor:
         """Which of these executions were logged by an earlier write that failed or had an unknown outcome. Their
         requests were never sent: taking them as executed would lose them."""
         rows_max = 2 * self._limits.executions_in_flight_max
-        rows = {row.execution_id: row.started_at for row in await self._log.unfinished(rows_max)}
+        rows = {row.execution_id: row.started_at for row in (await self._log.unfinished(rows_max)).rows}
         return {
             order.execution_id
             for order in orders
@@ -375,7 +388,7 @@ class Executor:
 
 
 def interruption(
-    row: ExecutionStart, context: AgentContext, causation_id: str | None = None
+    row: ExecutionStart | UnfinishedExecution, context: AgentContext, causation_id: str | None = None
 ) -> tuple[ExecutionEnd, Envelope]:
     """The end of a row whose execution was interrupted, and the event that reports it. After a restart there is no
     cause: the log does not have the message that ordered the execution."""

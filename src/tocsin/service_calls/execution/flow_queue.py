@@ -14,7 +14,7 @@ from tocsin.ports.http import Reply, Result
 from tocsin.service_calls.background import AgentContext, Batches, GroupCommit, Periodic
 from tocsin.service_calls.execution.order import Order
 from tocsin.service_calls.messages import ExecutionSuspended, Instant, StartExecution
-from tocsin.service_calls.ports import SuspendedOrder, SuspendedOrders
+from tocsin.service_calls.ports import DamagedRow, SuspendedOrder, SuspendedOrders
 
 #: Orders of one key that are in memory while they wait, and flow keys that one read of the table returns.
 _OF_KEY_MAX, _KEYS_READ = 32, 500
@@ -90,7 +90,7 @@ class FlowQueue:
         # A third of the time after which the watchdog would look for them.
         self._reported_after_us = max(context.limits.watchdog_grace_us // 3, 1)
         self._reports = Periodic("suspension reports", self.report, context, self._reported_after_us)
-        # Orders whose executions the log refused, by flow key.
+        # Orders whose executions the log refused, and those that can't be decoded, by flow key.
         self._refused: dict[str, set[str]] = {}
         self._closing = False
 
@@ -326,25 +326,33 @@ class FlowQueue:
             in_memory = len(known.loaded) + self._on_their_way[key] + len(self._refused.get(key, ()))
             most = (_OF_KEY_MAX if fits else 1) + in_memory
             try:
-                rows = await self._store.first(key, most)
-            except StoreError as error:
+                rows, damaged = await self._store.first(key, most)
+            except Exception as error:  # noqa: BLE001 -- the other keys have to be read whatever fails for this one
                 self._context.step_failed("suspended orders", error)
                 self._served_by_round.add(key)
                 continue
             if not self._closing and self._keys.get(key) is known:
-                self._take(key, known, rows, more=len(rows) == most)
+                for row in damaged:
+                    self._damaged(key, row)
+                self._take(key, known, rows, more=len(rows) + len(damaged) == most)
+
+    def _damaged(self, key: str, row: DamagedRow) -> None:
+        """The order can't be decoded. It stays in the table, and is passed by until the next start."""
+        refused = self._refused.setdefault(key, set())
+        if row.execution_id not in refused:
+            refused.add(row.execution_id)
+            self._context.row_damaged(row)
 
     def _take(self, key: str, known: _Key, rows: Iterable[SuspendedOrder], *, more: bool) -> None:
         known.more = more or known.added
         assert self._orders is not None
-        refused = self._refused.get(key, ())
         for row in rows:
-            if row.execution_id in refused:
+            if row.execution_id in self._refused.get(key, ()):
                 continue
             try:
                 message = self._context.registry.open(row.envelope)
             except InvalidMessage as error:
-                self._context.step_failed("suspended order", error)
+                self._damaged(key, DamagedRow("suspended_executions", *row[:3], error=str(error)))
                 continue
             order = self._orders.resume(row, message) if isinstance(message, StartExecution) else None
             if order is not None:
@@ -375,15 +383,18 @@ class FlowQueue:
         registry, most = self._context.registry, self._limits.watchdog_batch_max
         while not self._closing:
             now_us = self._context.clock.now_us()
-            rows = await self._store.unreported(now_us - self._reported_after_us, most)
+            rows, damaged = await self._store.unreported(now_us - self._reported_after_us, most)
             events = [
                 ExecutionSuspended(row.service_call_id, row.execution_id, Instant(row.suspended_at)) for row in rows
             ]
             await self._store.report(
                 [(row, registry.caused_by(row.envelope, event)) for row, event in zip(rows, events, strict=True)],
                 now_us,
+                damaged,
             )
-            if len(rows) < most:
+            for row in damaged:
+                self._context.row_damaged(row)
+            if len(rows) + len(damaged) < most:
                 break
 
     async def round(self) -> None:

@@ -70,7 +70,7 @@ class ExecutionHandlers:
 
         An execution in flight is not asked for: its end will be published. An execution without an end in the log that
         does not run was interrupted and is completed as such. An execution that is not in the log may still be ordered;
-        only if it is known to have begun, it has failed.
+        only if it is known to have begun, or if its order can never be published, it has failed.
         """
         context = self._context
         rows = await self._log.find(
@@ -96,9 +96,12 @@ class ExecutionHandlers:
         if row is not None:
             assert row.end is not None
             return logged_event(row, row.end, self._context.limits)
-        if not check.message.begun:
+        if check.message.begun:
+            error = ErrorMeta("WATCHDOG_TIMEOUT", "the execution began, but the execution log does not contain it")
+        elif check.message.refused is not None:
+            error = ErrorMeta("INVALID_REQUEST", check.message.refused)
+        else:
             return None
-        error = ErrorMeta("WATCHDOG_TIMEOUT", "the execution began, but the execution log does not contain it")
         key, execution_id = check.message.service_call_id, check.message.execution_id
         return ExecutionFailed(key, execution_id, Instant(self._context.clock.now_us()), error)
 

@@ -274,15 +274,16 @@ class Watchdog:
         """Acts on every call that is overdue now. Returns their number. Raises the store's errors."""
         rescued = 0
         while not self._checking.closing:
-            checked, acted_on = await transact(self._store, self._context, self._check)
+            checked, acted_on, damaged = await transact(self._store, self._context, self._check)
             rescued += acted_on
-            if checked < self._context.limits.watchdog_batch_max or not acted_on:
+            if checked + damaged < self._context.limits.watchdog_batch_max or not (acted_on or damaged):
                 break
         return rescued
 
-    async def _check(self, unit: UnitOfWork) -> tuple[int, int]:
+    async def _check(self, unit: UnitOfWork) -> tuple[int, int, int]:
+        """Returns how many calls it looked at, how many of them it acted on, and how many can't be decoded."""
         limits, acted_on = self._context.limits, 0
-        calls = await unit.load_overdue(limits.watchdog_batch_max)
+        calls, damaged = await unit.load_overdue(limits.watchdog_batch_max, limits.start_timeout_us)
         for call in calls:
             step = service_call.watch(call, now_us=unit.now_us, new_id=unit.new_id, limits=limits)
             if step is not None:
@@ -291,7 +292,7 @@ class Watchdog:
                 acted_on += 1
                 if not service_call.waits_for_turn(call, now_us=unit.now_us, limits=limits):
                     unit.events.append(_rescued(call, unit.now_us))
-        return len(calls), acted_on
+        return len(calls), acted_on, damaged
 
     async def purge(self) -> int:
         """Deletes the calls that finished longer ago than `retention`. Returns their number. Raises the store's errors."""

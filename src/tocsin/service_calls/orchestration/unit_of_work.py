@@ -10,7 +10,7 @@ import msgspec
 from tocsin.model.errors import DefiniteFailure
 from tocsin.model.ids import Uuid7Source
 from tocsin.ports.bus import Envelope
-from tocsin.service_calls.background import AgentContext
+from tocsin.service_calls.background import AgentContext, row_damaged
 from tocsin.service_calls.events import AgentEvent, ServiceCallChanged
 from tocsin.service_calls.messages import CallKey, CallStatus, Message, Registry
 from tocsin.service_calls.orchestration.service_call import Step
@@ -89,11 +89,16 @@ class UnitOfWork:
             self._adopt(found.values())
             self._by_idempotency_key |= {index: call.key for index, call in found.items()}
 
-    async def load_overdue(self, limit: int) -> list[ServiceCall]:
-        """Reads the calls that the watchdog has to check now."""
-        calls = await self._transaction.to_watch(self.now_us, limit)
+    async def load_overdue(self, limit: int, postponed_us: int) -> tuple[list[ServiceCall], int]:
+        """Reads the calls that the watchdog has to check now, at most `limit`. Those that can't be decoded are reported,
+        and come again after `postponed_us`."""
+        calls, damaged = await self._transaction.to_watch(self.now_us, limit)
         self._adopt(calls)
-        return calls
+        if damaged:
+            keys = [CallKey(row.tenant_id, row.service_call_id) for row in damaged]
+            await self._transaction.postpone(keys, self.now_us + postponed_us)
+            self.events += map(row_damaged, damaged)
+        return calls, len(damaged)
 
     async def load_tags(self, keys: Collection[CallKey]) -> None:
         """Reads the tags of these calls."""

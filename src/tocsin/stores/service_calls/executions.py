@@ -6,13 +6,22 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from tocsin.ports.bus import Envelope
-from tocsin.service_calls.ports import ExecutionEnd, ExecutionStart, LoggedExecution, SuspendedOrder
+from tocsin.service_calls.ports import (
+    DamagedRow,
+    ExecutionEnd,
+    ExecutionStart,
+    LoggedExecution,
+    Readable,
+    SuspendedOrder,
+    UnfinishedExecution,
+)
 from tocsin.stores.service_calls.outbox import Appended, SqlOutbox
-from tocsin.stores.service_calls.statements import KEY, Batch, Database, Query, Row, Session, insert
+from tocsin.stores.service_calls.statements import KEY, Batch, Database, Query, Row, Session, Undecodable, insert
 from tocsin.stores.service_calls.timer_schedules import CALL_EXISTS
 
 _KEY = (*KEY, "execution_id")
 # The columns have the names of the fields.
+_UNFINISHED = UnfinishedExecution._fields
 _STARTED, _ENDED = ExecutionStart._fields, ExecutionEnd._fields[len(_KEY) :]
 _LOGGED = (*_STARTED, *_ENDED)
 _IS_GIVEN = f"({', '.join(_KEY)}) IN (SELECT {', '.join(f'given.{name}' for name in _KEY)} FROM GIVEN)"
@@ -31,8 +40,8 @@ FINISH = Batch(
     key=_KEY,
 )
 UNFINISHED = Query(
-    f"SELECT {', '.join(_STARTED)} FROM http_execution_log WHERE finished_at IS NULL ORDER BY started_at LIMIT :most",
-    results=_STARTED,
+    f"SELECT {', '.join(_UNFINISHED)} FROM http_execution_log WHERE finished_at IS NULL ORDER BY started_at LIMIT :most",
+    results=_UNFINISHED,
 )
 FIND = Query(
     f"SELECT {', '.join(_LOGGED)} FROM http_execution_log WHERE {_IS_GIVEN}",
@@ -100,9 +109,9 @@ class SqlExecutionLog:
 
         return await self._outbox.write(work) if rows else set()
 
-    async def unfinished(self, limit: int) -> list[ExecutionStart]:
-        rows = await self._database.read(lambda session: UNFINISHED.fetch(session, most=limit))
-        return list(map(ExecutionStart._make, rows))
+    async def unfinished(self, limit: int) -> Readable[UnfinishedExecution]:
+        rows, damaged = await self._database.read(lambda session: UNFINISHED.fetch_decodable(session, most=limit))
+        return Readable(list(map(UnfinishedExecution._make, rows)), _damaged("http_execution_log", damaged))
 
     async def find(self, keys: Collection[tuple[str, str, str]]) -> dict[str, LoggedExecution]:
         ordered = sorted(keys)
@@ -111,6 +120,10 @@ class SqlExecutionLog:
 
     async def report(self, events: Sequence[Envelope]) -> None:
         await self._outbox.write(lambda session, appended: appended.append(session, events))
+
+
+def _damaged(table: str, rows: Sequence[Undecodable]) -> list[DamagedRow]:
+    return [DamagedRow._make((table, *row.stored[: len(_KEY)], row.error)) for row in rows]
 
 
 def _logged(started: Row, ended: Row) -> LoggedExecution:
@@ -133,24 +146,28 @@ class SqlSuspendedOrders:
         keys = await self._database.write(lambda session: SUSPEND.run(session, rows)) if rows else ()
         return {execution_id for _, _, execution_id in keys}
 
-    async def unreported(self, before_us: int, limit: int) -> list[SuspendedOrder]:
-        rows = await self._database.read(lambda session: UNREPORTED.fetch(session, before_at=before_us, most=limit))
-        return list(map(SuspendedOrder._make, rows))
+    async def unreported(self, before_us: int, limit: int) -> Readable[SuspendedOrder]:
+        return await self._orders(UNREPORTED, before_at=before_us, most=limit)
 
-    async def report(self, orders: Sequence[tuple[SuspendedOrder, Envelope]], at_us: int) -> None:
+    async def report(
+        self, orders: Sequence[tuple[SuspendedOrder, Envelope]], at_us: int, damaged: Collection[DamagedRow] = ()
+    ) -> None:
         events = {order[: len(_KEY)]: event for order, event in orders}
-        rows = [(*key, at_us) for key in sorted(events)]
+        rows = [(*key, at_us) for key in sorted({*events, *(row.key for row in damaged)})]
 
         async def work(session: Session, appended: Appended) -> None:
             keys = await REPORT.run(session, rows)
-            await appended.append(session, [events[key] for key in sorted(keys)])
+            await appended.append(session, [events[key] for key in sorted(keys) if key in events])
 
         if rows:
             await self._outbox.write(work)
 
-    async def first(self, place: str, limit: int) -> list[SuspendedOrder]:
-        rows = await self._database.read(lambda session: FIRST.fetch(session, place=place, most=limit))
-        return list(map(SuspendedOrder._make, rows))
+    async def first(self, place: str, limit: int) -> Readable[SuspendedOrder]:
+        return await self._orders(FIRST, place=place, most=limit)
+
+    async def _orders(self, query: Query, **values: object) -> Readable[SuspendedOrder]:
+        rows, damaged = await self._database.read(lambda session: query.fetch_decodable(session, **values))
+        return Readable(list(map(SuspendedOrder._make, rows)), _damaged("suspended_executions", damaged))
 
     async def places(self, after: str, limit: int) -> list[tuple[str, int]]:
         rows = await self._database.read(lambda session: PLACES.fetch(session, after=after, most=limit))

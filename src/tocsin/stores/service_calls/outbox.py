@@ -34,9 +34,10 @@ _numbers = Query(
     sqlite="SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'outbox'",
 )
 
-_WAITS = "published_at IS NULL AND suspended_at IS NULL"
+#: The condition of messages that are still to be published.
+WAITS = "published_at IS NULL AND suspended_at IS NULL"
 UNPUBLISHED = Query(
-    f"SELECT id, {', '.join(_ENVELOPE)} FROM outbox WHERE {_WAITS} AND id > :after ORDER BY id LIMIT :most",
+    f"SELECT id, {', '.join(_ENVELOPE)} FROM outbox WHERE {WAITS} AND id > :after ORDER BY id LIMIT :most",
     results=("id", *_ENVELOPE),
 )
 MARK_PUBLISHED = Query(
@@ -44,12 +45,17 @@ MARK_PUBLISHED = Query(
     given=("id",),
 )
 NOTE_FAILURE = Query("UPDATE outbox SET attempts = :attempts, last_error = :last_error WHERE id = :number")
-SUSPEND = Query(
-    f"UPDATE outbox SET suspended_at = :moment_at, last_error = :last_error WHERE id = :number AND {_WAITS}"
-)
+SUSPEND = Query(f"UPDATE outbox SET suspended_at = :moment_at, last_error = :last_error WHERE id = :number AND {WAITS}")
 PURGE = Query(
     "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE published_at IS NOT NULL AND published_at < :before_at "
     "ORDER BY published_at LIMIT :most)"
+)
+# No index has the suspended rows, which are few. The purge of published ones leaves them at the beginning of the table,
+# before the row that was published first.
+PURGE_SUSPENDED = Query(
+    "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE id < coalesce((SELECT id FROM outbox "
+    "WHERE published_at IS NOT NULL ORDER BY published_at LIMIT 1), 9223372036854775807) AND suspended_at IS NOT NULL "
+    "AND suspended_at < :before_at ORDER BY id LIMIT :most)"
 )
 
 
@@ -116,14 +122,22 @@ class SqlOutbox:
         given = {"number": number, "attempts": attempts, "last_error": error}
         await self._database.write(lambda session: NOTE_FAILURE.count(session, **given))
 
-    async def suspend(self, number: int, error: str, at_us: int) -> None:
+    async def suspend(self, number: int, error: str, at_us: int, then: Envelope | None = None) -> None:
         given = {"number": number, "moment_at": at_us, "last_error": error}
-        await self._database.write(lambda session: SUSPEND.count(session, **given))
 
-    async def purge(self, published_before_us: int, limit: int) -> int:
-        return await self._database.write(
-            lambda session: PURGE.count(session, before_at=published_before_us, most=limit)
-        )
+        async def work(session: Session, appended: Appended) -> None:
+            if await SUSPEND.count(session, **given) and then is not None:
+                await appended.append(session, [then])
+
+        await self.write(work)
+
+    async def purge(self, before_us: int, limit: int) -> int:
+        async def work(session: Session) -> int:
+            published = await PURGE.count(session, before_at=before_us, most=limit)
+            left = limit - published
+            return published + await PURGE_SUSPENDED.count(session, before_at=before_us, most=left) if left else limit
+
+        return await self._database.write(work)
 
 
 def _report(listeners: Sequence[Callable[[Sequence[OutboxRow]], None]], rows: list[OutboxRow]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallKey
-from tocsin.service_calls.ports import WAITING, Change, ServiceCall, Transaction
+from tocsin.service_calls.ports import WAITING, Change, DamagedRow, Readable, ServiceCall, Transaction
 from tocsin.stores.service_calls.outbox import Appended, SqlOutbox
 from tocsin.stores.service_calls.statements import KEY, Batch, Query, Row, Session, insert
 
@@ -96,6 +96,10 @@ TO_WATCH = Query(
     "ORDER BY watch_at LIMIT :most FOR NO KEY UPDATE SKIP LOCKED",
     results=_ALL,
 )
+POSTPONE = Query(
+    f"UPDATE service_calls SET watch_at = :watch_at WHERE {_IS_GIVEN} AND watch_at IS NOT NULL",
+    given=KEY,
+)
 PURGE = Query(
     "DELETE FROM service_calls WHERE (tenant_id, service_call_id) IN (SELECT tenant_id, service_call_id FROM service_calls "
     "WHERE finished_at IS NOT NULL AND finished_at < :before_at ORDER BY finished_at LIMIT :most FOR UPDATE SKIP LOCKED)"
@@ -172,8 +176,15 @@ class SqlTransaction:
     async def remove_tags(self, tags: Sequence[tuple[CallKey, str]]) -> None:
         await REMOVE_TAGS.count(self._session, sorted({(*key, tag) for key, tag in tags}))
 
-    async def to_watch(self, now_us: int, limit: int) -> list[ServiceCall]:
-        return list(starmap(ServiceCall, await TO_WATCH.fetch(self._session, now_at=now_us, most=limit)))
+    async def to_watch(self, now_us: int, limit: int) -> Readable[ServiceCall]:
+        rows, damaged = await TO_WATCH.fetch_decodable(self._session, now_at=now_us, most=limit)
+        return Readable(
+            list(starmap(ServiceCall, rows)),
+            [DamagedRow._make(("service_calls", *row.stored[:2], "", row.error)) for row in damaged],
+        )
+
+    async def postpone(self, keys: Collection[CallKey], watch_at_us: int) -> None:
+        await POSTPONE.count(self._session, sorted(set(keys)), watch_at=watch_at_us)
 
     async def purge(self, finished_before_us: int, limit: int) -> int:
         return await PURGE.count(self._session, before_at=finished_before_us, most=limit)

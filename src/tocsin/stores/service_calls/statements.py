@@ -123,7 +123,8 @@ _KINDS = {
     "outcome_meta": json_of(CallOutcome),
     "retry_policy": json_of(RetryPolicy),
     "hooks": json_of(Hooks),
-    "event_payload": json_of(msgspec.Raw),
+    # Whoever opens a message checks it: a damaged one must not hide the others that are read with it.
+    "event_payload": Kind("text", lambda raw: bytes(raw).decode(), lambda text: msgspec.Raw(text.encode())),
     "envelope": json_of(Envelope),
     "request_headers": _HEADERS,
     "response_headers": _HEADERS,
@@ -228,6 +229,13 @@ class _Statement:
         return sql.replace("GIVEN", relation)
 
 
+class Undecodable(NamedTuple):
+    """A row that can't be decoded, as the driver returned it, and why."""
+
+    stored: Row
+    error: str
+
+
 class Query(_Statement):
     """A statement over given rows, or over values alone, that returns rows or a count."""
 
@@ -245,14 +253,27 @@ class Query(_Statement):
         return [named[name] for name in form.values]
 
     async def fetch(self, session: Session, rows: Sequence[Row] = (), /, **scalars: Any) -> list[Row]:
-        """The resulting rows."""
+        """The resulting rows. Raises the decoder's error if one of them can't be decoded."""
         if self.given and not rows:
             return []
         form = self.form(session.postgresql)
-        found = await session.rows(form.text, self.values(form, rows, scalars))
-        if not found or not any(form.results):
-            return [tuple(row) for row in found]
-        return list(zip(*_converted(found, form.results), strict=True))
+        return _decoded(form, await session.rows(form.text, self.values(form, rows, scalars)))
+
+    async def fetch_decodable(self, session: Session, /, **scalars: Any) -> tuple[list[Row], list[Undecodable]]:
+        """The resulting rows that can be decoded, and the others."""
+        form = self.form(session.postgresql)
+        found = await session.rows(form.text, self.values(form, (), scalars))
+        try:
+            return _decoded(form, found), []
+        except _DECODING_ERRORS:
+            decoded: list[Row] = []
+            undecodable: list[Undecodable] = []
+            for row in found:
+                try:
+                    decoded += _decoded(form, [row])
+                except _DECODING_ERRORS as error:
+                    undecodable.append(Undecodable(tuple(row), f"{type(error).__name__}: {error}"))
+            return decoded, undecodable
 
     async def count(self, session: Session, rows: Sequence[Row] = (), /, **scalars: Any) -> int:
         """The number of rows that it changed."""
@@ -260,6 +281,16 @@ class Query(_Statement):
             return 0
         form = self.form(session.postgresql)
         return await session.count(form.text, self.values(form, rows, scalars))
+
+
+#: What the decoders of stored values raise.
+_DECODING_ERRORS = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
+
+
+def _decoded(form: Form, found: Sequence[Row]) -> list[Row]:
+    if not found or not any(form.results):
+        return [tuple(row) for row in found]
+    return list(zip(*_converted(found, form.results), strict=True))
 
 
 class Batch(_Statement):
