@@ -25,6 +25,7 @@ from tocsin.server.agent import ServiceAgent
 from tocsin.server.agent_modules import AgentModules
 from tocsin.service_calls.engine_timers import DueCaller
 from tocsin.service_calls.ports import TimerEntry
+from tocsin.service_calls.timer import PollingTimers
 from tocsin.settings import load_settings
 from tocsin.stores.service_calls.database import Claimant, agent_database
 from tocsin.stores.service_calls.postgresql_lock import LOCK_KEY
@@ -66,14 +67,17 @@ async def start(agent: ServiceAgent) -> AgentModules:
     return agent.modules
 
 
-async def a_call_waits(agent: ServiceAgent) -> None:
-    """A call that falls due when the clock is set forward by more than an hour."""
-    database = agent._database
+async def a_call_waits(agent: ServiceAgent) -> PollingTimers:
+    """A call that falls due when the clock is set forward by more than an hour. Returns the timers that know it."""
+    database, modules = agent._database, agent.modules
     assert database is not None
+    assert modules is not None
+    assert modules._polling is not None
     due_at = SystemClock().now_us() + 3_600_000_000
     waiting = call(due_at=due_at)
     await insert(database, waiting)
-    await database.timers.schedule_timers([TimerEntry(*waiting.key, waiting.correlation_id, due_at, due_at)])
+    await modules._polling.schedule([TimerEntry(*waiting.key, waiting.correlation_id, due_at, due_at)])
+    return modules._polling
 
 
 def falls_due(modules: AgentModules, clock: MovableClock) -> None:
@@ -119,7 +123,7 @@ async def test_a_stop_ends_although_another_node_takes_over_the_database_meanwhi
     gate, other = await asyncpg.connect(postgresql_url), await asyncpg.connect(postgresql_url)
     async with an_agent(tmp_path, postgresql_url, clock) as agent:
         modules = await start(agent)
-        await a_call_waits(agent)
+        polling = await a_call_waits(agent)
         async with gate.transaction():
             # What writes waits.
             await gate.execute("UPDATE agent_leader SET epoch = epoch + 1, node = 'other'")
@@ -130,8 +134,6 @@ async def test_a_stop_ends_although_another_node_takes_over_the_database_meanwhi
                 " AND datname = current_database()",
             )
             stopping = asyncio.create_task(agent.stop())
-            polling = modules._polling
-            assert polling is not None
             while not polling._closing:
                 await asyncio.sleep(0)
         async with asyncio.timeout(PATIENCE_S):
@@ -146,7 +148,7 @@ async def test_a_drain_ends_in_time_although_the_database_is_away(tmp_path: Path
     other = await asyncpg.connect(postgresql_url)
     async with an_agent(tmp_path, postgresql_url, clock) as agent:
         modules = await start(agent)
-        await a_call_waits(agent)
+        polling = await a_call_waits(agent)
         # It gets the lock as soon as the agent's session ends, and claims nothing.
         taking = asyncio.create_task(other.execute("SELECT pg_advisory_lock($1)", LOCK_KEY))
         ending = await asyncpg.connect(postgresql_url)
@@ -158,8 +160,6 @@ async def test_a_drain_ends_in_time_although_the_database_is_away(tmp_path: Path
         await taking
         await ending.close()
         falls_due(modules, clock)
-        polling = modules._polling
-        assert polling is not None
         async with asyncio.timeout(PATIENCE_S):
             while not polling._publishing:
                 await asyncio.sleep(0.01)
