@@ -13,6 +13,7 @@ from typing import Any, cast
 import asyncpg
 
 from tests.support.agent_database import call, insert
+from tests.support.cluster import until
 from tests.support.flow_gates import OpenGate
 from tests.support.patience import PATIENCE_S
 from tocsin.http_client.egress import EgressPolicy
@@ -85,10 +86,11 @@ def falls_due(modules: AgentModules, clock: MovableClock) -> None:
     modules.clock_moved()
 
 
-async def until(connection: asyncpg.Connection, query: str) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not await connection.fetchval(query):
-            await asyncio.sleep(0.01)
+async def until_found(connection: asyncpg.Connection, query: str) -> None:
+    async def found() -> bool:
+        return bool(await connection.fetchval(query))
+
+    await until(found)
 
 
 async def test_a_stop_during_the_handover_releases_everything(tmp_path: Path, postgresql_url: str) -> None:
@@ -128,14 +130,17 @@ async def test_a_stop_ends_although_another_node_takes_over_the_database_meanwhi
             # What writes waits.
             await gate.execute("UPDATE agent_leader SET epoch = epoch + 1, node = 'other'")
             falls_due(modules, clock)
-            await until(
+            await until_found(
                 other,
                 "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FOR SHARE'"
                 " AND datname = current_database()",
             )
             stopping = asyncio.create_task(agent.stop())
-            while not polling._closing:
-                await asyncio.sleep(0)
+
+            async def drains() -> bool:
+                return polling._closing
+
+            await until(drains)
         async with asyncio.timeout(PATIENCE_S):
             await stopping
     await gate.close()
@@ -152,7 +157,7 @@ async def test_a_drain_ends_in_time_although_the_database_is_away(tmp_path: Path
         # It gets the lock as soon as the agent's session ends, and claims nothing.
         taking = asyncio.create_task(other.execute("SELECT pg_advisory_lock($1)", LOCK_KEY))
         ending = await asyncpg.connect(postgresql_url)
-        await until(ending, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+        await until_found(ending, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
         await ending.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE application_name = 'tocsin agent lock' AND datname = current_database()"
@@ -160,9 +165,11 @@ async def test_a_drain_ends_in_time_although_the_database_is_away(tmp_path: Path
         await taking
         await ending.close()
         falls_due(modules, clock)
-        async with asyncio.timeout(PATIENCE_S):
-            while not polling._publishing:
-                await asyncio.sleep(0.01)
+
+        async def publishes() -> bool:
+            return bool(polling._publishing)
+
+        await until(publishes)
         modules._drain_timeout_us = 100_000
         async with asyncio.timeout(PATIENCE_S):
             await modules.drain()
