@@ -199,6 +199,6 @@ def _make_bus(settings: Settings, registry: Registry, observe: AgentObserver, da
         observe,
         prefix=settings.broker_prefix,
         owner=database.identity,
-        # A frozen node stays subscribed for minutes. In the same queue group it would swallow commands.
-        responders=f"-{database.epoch}",
+        epoch=database.epoch,
+        leads=lambda: database.lock_held,
     )

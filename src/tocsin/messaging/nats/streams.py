@@ -336,7 +336,7 @@ class NatsConsumer:
         self._pull()
 
     def stop(self) -> None:
-        """Requests no more messages."""
+        """Requests no more messages. The consumer may be deleted from now on."""
         self._stopped = True
 
     def acknowledge(self, token: str) -> None:
@@ -360,7 +360,11 @@ class NatsConsumer:
             del self._in_hand[token]
             self._in_hand[token] = now_s
             self._connection.send(token, _PROGRESS)
-        if self._asked and now_s - self._last_received_s > _HEARTBEATS_MISSED_MAX * self._heartbeat_us / 1e6:
+        if (
+            self._asked
+            and not self._stopped
+            and now_s - self._last_received_s > _HEARTBEATS_MISSED_MAX * self._heartbeat_us / 1e6
+        ):
             self._connection.end(f"no heartbeat from the consumer {self._name}")
         else:
             self._pull()
@@ -390,7 +394,7 @@ class NatsConsumer:
         self._pull()
 
     def _status(self, status: str, headers: dict[str, str]) -> None:
-        if status == _HEARTBEAT:
+        if status == _HEARTBEAT or self._stopped:
             return
         text = headers.get("Description", "")
         if status in _TIMEOUTS or (status == _CONFLICT and "Nats-Pending-Messages" in headers):
