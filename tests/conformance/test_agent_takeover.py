@@ -11,10 +11,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import asyncpg
+import nats
+from nats.errors import NoRespondersError
 
 from tests.support.agent_database import call, insert
 from tests.support.cluster import until
 from tests.support.flow_gates import OpenGate
+from tests.support.nats import NatsServer
 from tests.support.patience import PATIENCE_S
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.http import HttpCaller
@@ -38,9 +41,9 @@ GATE = random.randrange(2**31)
 
 
 @asynccontextmanager
-async def an_agent(folder: Path, url: str, clock: Clock) -> AsyncIterator[ServiceAgent]:
+async def an_agent(folder: Path, url: str, clock: Clock, **settled: str) -> AsyncIterator[ServiceAgent]:
     """A node's agent, which holds the database, before its start."""
-    settings = load_settings({"store": "memory://", "agent_database": url, "data_dir": folder})
+    settings = load_settings({"store": "memory://", "agent_database": url, "data_dir": folder, **settled})
     egress = EgressPolicy(True, ())
     http = HttpCaller(settings.callbacks, egress, clock)
     caller = DueCaller(clock, 1)
@@ -84,6 +87,20 @@ async def a_call_waits(agent: ServiceAgent) -> PollingTimers:
 def falls_due(modules: AgentModules, clock: MovableClock) -> None:
     clock.offset_us = 2 * 3_600_000_000
     modules.clock_moved()
+
+
+async def take_lock(url: str, other: asyncpg.Connection) -> None:
+    """Gives the agent's lock to another session, which claims nothing."""
+    # It waits for the lock, so that the agent can't be faster when its session ends.
+    taking = asyncio.create_task(other.execute("SELECT pg_advisory_lock($1)", LOCK_KEY))
+    ending = await asyncpg.connect(url)
+    await until_found(ending, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+    await ending.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE application_name = 'tocsin agent lock' AND datname = current_database()"
+    )
+    await taking
+    await ending.close()
 
 
 async def until_found(connection: asyncpg.Connection, query: str) -> None:
@@ -154,16 +171,7 @@ async def test_a_drain_ends_in_time_although_the_database_is_away(tmp_path: Path
     async with an_agent(tmp_path, postgresql_url, clock) as agent:
         modules = await start(agent)
         polling = await a_call_waits(agent)
-        # It gets the lock as soon as the agent's session ends, and claims nothing.
-        taking = asyncio.create_task(other.execute("SELECT pg_advisory_lock($1)", LOCK_KEY))
-        ending = await asyncpg.connect(postgresql_url)
-        await until_found(ending, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
-        await ending.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE application_name = 'tocsin agent lock' AND datname = current_database()"
-        )
-        await taking
-        await ending.close()
+        await take_lock(postgresql_url, other)
         falls_due(modules, clock)
 
         async def publishes() -> bool:
@@ -174,4 +182,38 @@ async def test_a_drain_ends_in_time_although_the_database_is_away(tmp_path: Path
         async with asyncio.timeout(PATIENCE_S):
             await modules.drain()
         await agent.stop()
+    await other.close()
+
+
+async def test_an_agent_answers_commands_on_nats_only_while_it_holds_the_lock(
+    tmp_path: Path, postgresql_url: str, shared_nats: NatsServer
+) -> None:
+    """Another agent may hold it, and the first reply to a command counts."""
+    prefix = f"t{GATE}"
+    other = await asyncpg.connect(postgresql_url)
+    client = await nats.connect(shared_nats.url)
+
+    async def answered(nobody: bool = False) -> bool:
+        try:
+            await client.request(f"{prefix}-cmd.tenant.call.SubmitServiceCall", b"not an envelope", timeout=0.5)
+        except NoRespondersError:
+            return nobody
+        except TimeoutError:
+            # It was taken, but not answered.
+            return False
+        return not nobody
+
+    async def refused() -> bool:
+        return await answered(nobody=True)
+
+    broker = {"broker": shared_nats.url, "broker_prefix": prefix}
+    async with an_agent(tmp_path, postgresql_url, SystemClock(), **broker) as agent:
+        await start(agent)
+        await until(answered)
+        await take_lock(postgresql_url, other)
+        await until(refused)
+        await other.execute("SELECT pg_advisory_unlock($1)", LOCK_KEY)
+        await until(answered)
+        await agent.stop()
+    await client.close()
     await other.close()
