@@ -402,6 +402,8 @@ class NatsBus:
         queue = f"{dispatcher.subscriber}-{self._epoch}"
         return await connection.listen(self._subjects.of_type(name, "-cmd"), received, queue=queue)
 
+    # ------------------------------------------------------------------ the connection's end
+
     def _detach(self, reason: str) -> None:
         """The connection is lost: everything in flight on it is decided now."""
         attached, self._attached = self._attached, None
