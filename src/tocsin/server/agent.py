@@ -136,9 +136,8 @@ class ServiceAgent:
     async def drain(self) -> None:
         """Begins no further request to a service and waits, at most `drain_timeout`, for those in flight. Commands are still
         accepted. Call it before `stop` if no other node can take over."""
-        modules, database = self._modules, self._database
-        if modules is not None and database is not None and database.lock_held:
-            await modules.drain()
+        if self._modules is not None:
+            await self._drained(self._modules)
 
     async def stop(self) -> None:
         """Stops in the order in which calls flow: nothing new falls due, requests in flight end, and resulting messages
@@ -248,9 +247,8 @@ class ServiceAgent:
 
     async def _hand_over(self) -> None:
         """Stops the modules in order, as far as this agent still holds the database. Idempotent."""
-        modules, database = self._modules, self._database
-        if modules is not None and database is not None and database.lock_held:
-            await modules.drain()
+        modules = self._modules
+        if modules is not None and await self._drained(modules):
             self._leaving = True
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.limits.command_timeout_us / 1e6):
@@ -260,6 +258,21 @@ class ServiceAgent:
             await modules.abandon()
         self._modules = None
         await self._close_database()
+
+    async def _drained(self, modules: AgentModules) -> bool:
+        """Drains the modules, or as much as is possible before the database is lost. Returns whether this agent still holds
+        it."""
+        database = self._database
+        if database is None or not database.lock_held:
+            return False
+        draining, lost = asyncio.create_task(modules.drain()), asyncio.create_task(database.lost())
+        try:
+            await asyncio.wait({draining, lost}, return_when=asyncio.FIRST_COMPLETED)
+            if draining.done():
+                draining.result()
+        finally:
+            await end_tasks(draining, lost)
+        return database.lock_held
 
     async def _abandon(self) -> None:
         if self._modules is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -117,11 +118,16 @@ class AgentModules:
         self._watchdog.start()
 
     async def drain(self) -> None:
-        """Nothing new falls due or is executed, and requests in flight end within `drain_timeout`. Commands are still
-        accepted."""
-        await self._timer.close()
-        await self._watchdog.close()
-        await self._executor.drain(self._drain_timeout_us)
+        """Nothing new falls due or is executed, and what has fallen due is delivered and requests in flight end, all within
+        `drain_timeout`. Commands are still accepted. If it is cancelled, `stop` or `abandon` ends the rest."""
+        loop = asyncio.get_running_loop()
+        ends_s = loop.time() + self._drain_timeout_us / 1e6
+        with contextlib.suppress(TimeoutError):
+            # While the database is away, no message is delivered.
+            async with asyncio.timeout_at(ends_s):
+                await self._timer.close()
+                await self._watchdog.close()
+        await self._executor.drain(max(0, round((ends_s - loop.time()) * 1e6)))
 
     async def stop(self) -> None:
         """Call it after `drain`. Sends the resulting messages as far as possible; the rest stays in the database for
@@ -193,6 +199,6 @@ def _make_bus(settings: Settings, registry: Registry, observe: AgentObserver, da
         observe,
         prefix=settings.broker_prefix,
         owner=database.identity,
-        # A frozen node stays subscribed for minutes. In the same queue group it would swallow commands.
-        responders=f"-{database.epoch}",
+        epoch=database.epoch,
+        leads=lambda: database.lock_held,
     )

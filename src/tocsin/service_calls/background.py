@@ -126,11 +126,12 @@ class Periodic:
         self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Returns when the current run has ended. Idempotent."""
+        """Returns when the current run has ended. If it is cancelled, the run goes on, and another call waits for it.
+        Idempotent."""
         self.closing = True
         self._wakeup.wake()
         if self._task is not None:
-            await self._task
+            await asyncio.shield(self._task)
             self._task = None
 
     async def _run(self) -> None:

@@ -165,13 +165,14 @@ class PollingTimers:
         self._wakeup.wake()
 
     async def close(self) -> None:
-        """Returns when the schedules that were found are published and marked, or failed to be. Idempotent."""
+        """Returns when the schedules that were found are published and marked, or failed to be, which may take as long as
+        the bus does not deliver. If it is cancelled, that goes on, and another call waits for it. Idempotent."""
         self._closing = True
         self._wakeup.wake()
         if self._task is not None:
-            await self._task
+            await asyncio.shield(self._task)
             self._task = None
-        await asyncio.gather(*self._publishing)
+        await asyncio.shield(asyncio.gather(*self._publishing))
         await self._published.drain()
 
     # ------------------------------------------------------------------ the poller

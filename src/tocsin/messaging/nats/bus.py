@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple
@@ -35,6 +36,7 @@ from tocsin.messaging.nats.streams import (
     NatsConsumer,
     NatsPublisher,
     Subjects,
+    Superseded,
     check_name,
     ensure_streams,
     replace_consumers,
@@ -79,14 +81,16 @@ class _DeadLetterMessage(NamedTuple):
     arrivals: list[_Arrival]
 
 
-class _Attached(NamedTuple):
-    """Everything that belongs to one connection."""
+@dataclass(slots=True)
+class _Attached:
+    """Everything that belongs to one connection. `serves`: messages and commands are taken over it."""
 
     connection: NatsConnection
     publisher: NatsPublisher
-    consumers: list[NatsConsumer]
-    listening: list[Listening]
     since_s: float
+    consumers: list[NatsConsumer] = field(default_factory=list)
+    listening: list[Listening] = field(default_factory=list)
+    serves: bool = False
 
 
 class NatsBus:
@@ -94,8 +98,10 @@ class NatsBus:
     names.
 
     `owner` identifies the database whose messages the streams carry: streams of another owner, and servers before 2.10,
-    are refused with ConfigError. Each command is answered by one of the nodes with the same `responders`, but by one
-    for each different `responders`.
+    are refused with ConfigError. Of several agents of one owner, each with its `epoch`, the one that starts last gets the
+    messages; one that is still connected takes them back only from an older epoch. Each command is answered by one agent of
+    each epoch. An agent takes neither messages nor commands, and reports no failure of a command, while `leads` returns
+    False: then another one may be answering.
     """
 
     def __init__(
@@ -107,7 +113,8 @@ class NatsBus:
         *,
         prefix: str = "svc",
         owner: str,
-        responders: str = "",
+        epoch: int = 0,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self._address = parse_nats_address(url)
         self._limits = limits
@@ -115,7 +122,11 @@ class NatsBus:
         self._observe = observe
         self._subjects = Subjects(prefix)
         self._owner = owner
-        self._responders = responders
+        self._epoch = epoch
+        self._leads = leads
+        #: Whether this run has replaced the consumers of former ones, and whether a newer one has replaced its own.
+        self._began = False
+        self._superseded = ""
         self._subscriptions: dict[str, Subscription[_Arrival]] = {}
         self._types: dict[str, Collection[str]] = {}
         self._dispatchers: list[tuple[RequestDispatcher, Collection[str]]] = []
@@ -175,12 +186,8 @@ class NatsBus:
         """Stops all consumers and responders. Returns when every running handler has returned. From now on other nodes
         get the commands, if any respond."""
         self._draining = True
-        attached = self._attached
-        if attached is not None:
-            for consumer in attached.consumers:
-                consumer.stop()
-            for listening in attached.listening:
-                await attached.connection.unlisten(listening)
+        if self._attached is not None:
+            await self._withdraw(self._attached)
         await asyncio.gather(*(part.drain() for part in self._parts))
 
     async def close(self) -> None:
@@ -327,28 +334,75 @@ class NatsBus:
     async def _set_up(self, connection: NatsConnection) -> _Attached:
         publisher = NatsPublisher(connection, self._limits, self._completions)
         await publisher.open()
-        consumers: list[NatsConsumer] = []
-        listening: list[Listening] = []
-        if not self._draining:
-            names = await replace_consumers(connection, self._subjects, self._types, self._limits)
-            for subscriber, name in names.items():
-                arrived = partial(self._arrived, subscriber)
-                stream = self._subjects.stream
-                consumers.append(NatsConsumer(connection, self._limits, stream, name, arrived))
-            for consumer in consumers:
-                await consumer.open(_now_s())
-            for dispatcher, types in self._dispatchers:
-                listening += [await self._listen(connection, dispatcher, name) for name in types]
+        attached = _Attached(connection, publisher, _now_s())
+        if self._may_serve:
+            await self._serve(attached)
         # After this the server knows all subscriptions: requests on other connections may follow at once.
         await connection.synchronize()
-        return _Attached(connection, publisher, consumers, listening, _now_s())
+        attached.since_s = _now_s()
+        return attached
+
+    # ------------------------------------------------------------------ serving
+
+    @property
+    def _may_serve(self) -> bool:
+        return self._leads() and not self._draining and not self._superseded
+
+    async def _serve(self, attached: _Attached) -> None:
+        """Takes messages and commands, unless an agent of a newer epoch does. Raises BusUnavailable or JetStreamError."""
+        connection, stream = attached.connection, self._subjects.stream
+        try:
+            # A database that was restored begins with an older epoch than its consumers have.
+            names = await replace_consumers(
+                connection, self._subjects, self._types, self._limits, self._epoch, newer_too=not self._began
+            )
+        except Superseded as error:
+            self._superseded = f"; {error}: nothing is taken from it"
+            return
+        self._began = True
+        attached.consumers = [
+            NatsConsumer(connection, self._limits, stream, name, partial(self._arrived, subscriber))
+            for subscriber, name in names.items()
+        ]
+        for consumer in attached.consumers:
+            await consumer.open(_now_s())
+        for dispatcher, types in self._dispatchers:
+            attached.listening += [await self._listen(connection, dispatcher, name) for name in types]
+        # Last: if the agent must not serve any more by now, the next check withdraws it.
+        attached.serves = True
+
+    async def _withdraw(self, attached: _Attached) -> None:
+        """Takes nothing more. What was taken can still be acknowledged."""
+        attached.serves = False
+        for consumer in attached.consumers:
+            consumer.stop()
+        listening, attached.listening = attached.listening, []
+        for each in listening:
+            await attached.connection.unlisten(each)
+
+    async def _follow(self, attached: _Attached) -> None:
+        """Serves while this agent leads. Without the connection if it can't do so."""
+        try:
+            async with asyncio.timeout(self._limits.nats_connect_timeout_us / 1e6):
+                if attached.serves and not self._may_serve:
+                    await self._withdraw(attached)
+                elif self._may_serve and not attached.serves:
+                    await self._serve(attached)
+        except Exception as error:  # noqa: BLE001 - another connection may succeed
+            attached.connection.end(describe(error))
 
     async def _listen(self, connection: NatsConnection, dispatcher: RequestDispatcher, name: str) -> Listening:
-        def received(message: Msg) -> None:
-            take_command(message, connection, dispatcher, self._check, partial(self._subjects.of, kind="-cmd"))
+        subject = partial(self._subjects.of, kind="-cmd")
 
-        queue = dispatcher.subscriber + self._responders
+        def received(message: Msg) -> None:
+            if self._leads():
+                take_command(message, connection, dispatcher, self._check, subject, self._leads)
+
+        # A frozen agent stays subscribed for minutes. In the same queue group it would swallow commands.
+        queue = f"{dispatcher.subscriber}-{self._epoch}"
         return await connection.listen(self._subjects.of_type(name, "-cmd"), received, queue=queue)
+
+    # ------------------------------------------------------------------ the connection's end
 
     def _detach(self, reason: str) -> None:
         """The connection is lost: everything in flight on it is decided now."""
@@ -378,7 +432,7 @@ class NatsBus:
             except Exception as error:  # noqa: BLE001 - the next attempt may succeed
                 self._report_connection(connected=False, detail=str(error) or describe(error))
             else:
-                self._report_connection(connected=True, detail=str(self._address))
+                self._report_connection(connected=True, detail=f"{self._address}{self._superseded}")
 
     def _report_connection(self, *, connected: bool, detail: str) -> None:
         """Reports changes to the observer, not every attempt."""
@@ -391,7 +445,8 @@ class NatsBus:
             await self._detached_connections.pop().close()
 
     async def _tick(self) -> None:
-        while True:
+        # As in `_supervise`.
+        while not self._closed:
             await asyncio.sleep(self._limits.nats_check_interval_us / 1e6)
             attached = self._attached
             if attached is None:
@@ -404,6 +459,7 @@ class NatsBus:
                 self._attempts = 0
             for _ in range(len(self._dead)):
                 self._send_dead_letter(self._dead.popleft())
+            await self._follow(attached)
 
 
 def _dead_headers(message_id: str, subscriber: str, error: str, deliveries: int) -> dict[str, str]:

@@ -68,10 +68,12 @@ def take_command(
     dispatcher: RequestDispatcher,
     check: Check,
     subject: Callable[[Envelope], str],
+    leads: Callable[[], bool],
 ) -> None:
     """Passes a received command to its dispatcher; an invalid one is answered at once. `subject` returns the subject of
-    an envelope."""
-    reply = partial(_send_reply, connection, message.reply)
+    an envelope. A failure is not reported if `leads` returns False by then: the first reply counts, and another agent may
+    carry out the command."""
+    reply = partial(_send_reply, connection, message.reply, leads)
     try:
         envelope = read(message, check)
         if subject(envelope) != message.subject:
@@ -82,10 +84,13 @@ def take_command(
         dispatcher.offer(envelope).add_done_callback(reply)
 
 
-def _send_reply(connection: NatsConnection, subject: str, reply: asyncio.Future[Envelope]) -> None:
+def _send_reply(
+    connection: NatsConnection, subject: str, leads: Callable[[], bool], reply: asyncio.Future[Envelope]
+) -> None:
     error = reply.exception()
     if isinstance(error, Exception):
-        _send_failure(connection, subject, error)
+        if leads():
+            _send_failure(connection, subject, error)
     elif subject:
         connection.send(subject, _encode(reply.result()))
 

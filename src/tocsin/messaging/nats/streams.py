@@ -7,7 +7,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from nats.aio.msg import Msg
@@ -19,6 +19,7 @@ from tocsin.model.errors import ConfigError
 from tocsin.ports.bus import BusUnavailable, Envelope, InvalidMessage
 
 _OWNER = "tocsin-owner"
+_EPOCH = "tocsin-epoch"
 _STREAM_NOT_FOUND = 10059
 _NAME_IN_USE = 10058
 _CONSUMER_NOT_FOUND = 10014
@@ -111,21 +112,48 @@ async def _ensure_stream(connection: NatsConnection, name: str, subject: str, ow
     return None
 
 
+class Superseded(Exception):
+    """An agent of a newer epoch has consumers on the stream."""
+
+
+class _Present(NamedTuple):
+    """A consumer on the server. `floor` is the stream sequence up to which it has acknowledged everything; `epoch` is 0 for
+    a consumer without one."""
+
+    name: str
+    floor: int
+    epoch: int
+
+
 async def replace_consumers(
-    connection: NatsConnection, subjects: Subjects, wanted: dict[str, Collection[str]], limits: BusLimits
+    connection: NatsConnection,
+    subjects: Subjects,
+    wanted: dict[str, Collection[str]],
+    limits: BusLimits,
+    epoch: int,
+    *,
+    newer_too: bool,
 ) -> dict[str, str]:
     """Gives each subscriber a new consumer that starts after the last message of its former consumer's gapless settled
     range. Returns the names. Unsettled messages are delivered again at once and in order, instead of after the ack
     wait.
 
-    Only this agent uses these consumers. The new one is created before the old one is deleted: a crash in between
-    leaves both, and the next start continues after the furthest of them.
+    Only the agent of one epoch uses these consumers. Raises Superseded, and changes nothing, if one of a newer epoch has
+    some, unless `newer_too`. The new one is created before the old one is deleted: a crash in between leaves both, and
+    the next start continues after the furthest of them.
     """
     present = await _consumers(connection, subjects.stream)
+    former_of = {
+        subscriber: {int(m[1]): each for each in present if (m := _number_of(subscriber).match(each.name))}
+        for subscriber in wanted
+    }
+    newest = max((each.epoch for former in former_of.values() for each in former.values()), default=0)
+    if newest > epoch and not newer_too:
+        raise Superseded(f"the stream {subjects.stream} has consumers of epoch {newest}")
     names: dict[str, str] = {}
     for subscriber, types in wanted.items():
-        former = {int(m[1]): (name, floor) for name, floor in present if (m := _number_of(subscriber).match(name))}
-        floor = max((floor for _, floor in former.values()), default=0)
+        former = former_of[subscriber]
+        floor = max((each.floor for each in former.values()), default=0)
         name = names[subscriber] = f"{subscriber}-{max(former, default=0) + 1}"
         config: dict[str, Any] = {
             "name": name,
@@ -137,13 +165,14 @@ async def replace_consumers(
             "max_ack_pending": limits.nats_ack_pending_max,
             "replay_policy": "instant",
             "filter_subjects": sorted(subjects.of_type(each) for each in types),
+            "metadata": {_EPOCH: str(epoch)},
         }
         if floor:
             config["opt_start_seq"] = floor + 1
         request = {"stream_name": subjects.stream, "config": config, "action": "create"}
         await connection.call(f"CONSUMER.CREATE.{subjects.stream}.{name}", request)
-        for old, _ in former.values():
-            await _delete_consumer(connection, subjects.stream, old)
+        for old in former.values():
+            await _delete_consumer(connection, subjects.stream, old.name)
     return names
 
 
@@ -151,15 +180,21 @@ def _number_of(subscriber: str) -> re.Pattern[str]:
     return re.compile(rf"{re.escape(subscriber)}-(\d+)\Z")
 
 
-async def _consumers(connection: NatsConnection, stream: str) -> list[tuple[str, int]]:
-    """The name of each consumer, and the stream sequence up to which it has acknowledged everything."""
-    found: list[tuple[str, int]] = []
+async def _consumers(connection: NatsConnection, stream: str) -> list[_Present]:
+    found: list[_Present] = []
     while True:
         page = await connection.call(f"CONSUMER.LIST.{stream}", {"offset": len(found)})
         consumers = page.get("consumers") or []
-        found += [(each["name"], int(each["ack_floor"]["stream_seq"])) for each in consumers]
+        found += map(_present, consumers)
         if not consumers or len(found) >= page["total"]:
             return found
+
+
+def _present(described: dict[str, Any]) -> _Present:
+    # Other programs have consumers on the stream too.
+    epoch = str((described["config"].get("metadata") or {}).get(_EPOCH, ""))
+    floor = int(described["ack_floor"]["stream_seq"])
+    return _Present(described["name"], floor, int(epoch) if epoch.isdecimal() else 0)
 
 
 async def _delete_consumer(connection: NatsConnection, stream: str, name: str) -> None:
@@ -301,7 +336,7 @@ class NatsConsumer:
         self._pull()
 
     def stop(self) -> None:
-        """Requests no more messages."""
+        """Requests no more messages. The consumer may be deleted from now on."""
         self._stopped = True
 
     def acknowledge(self, token: str) -> None:
@@ -325,7 +360,11 @@ class NatsConsumer:
             del self._in_hand[token]
             self._in_hand[token] = now_s
             self._connection.send(token, _PROGRESS)
-        if self._asked and now_s - self._last_received_s > _HEARTBEATS_MISSED_MAX * self._heartbeat_us / 1e6:
+        if (
+            self._asked
+            and not self._stopped
+            and now_s - self._last_received_s > _HEARTBEATS_MISSED_MAX * self._heartbeat_us / 1e6
+        ):
             self._connection.end(f"no heartbeat from the consumer {self._name}")
         else:
             self._pull()
@@ -355,7 +394,7 @@ class NatsConsumer:
         self._pull()
 
     def _status(self, status: str, headers: dict[str, str]) -> None:
-        if status == _HEARTBEAT:
+        if status == _HEARTBEAT or self._stopped:
             return
         text = headers.get("Description", "")
         if status in _TIMEOUTS or (status == _CONFLICT and "Nats-Pending-Messages" in headers):
