@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 from tocsin.model.errors import (
     DefiniteFailure,
@@ -89,7 +90,8 @@ class _Pool(PostgresPool):
 
     def __init__(self, server: PostgresServer, size: int) -> None:
         super().__init__(server, size)
-        self.committing: set[Connection] = set()
+        #: Weak, for the session of a commit that was cancelled: it has ended, and nothing translates its error.
+        self.committing: WeakSet[Connection] = WeakSet()
 
     def translate_error(self, error: BaseException, activity: Activity, connection: Connection) -> StoreError:
         """The store error for a driver's error."""
@@ -338,6 +340,7 @@ class PostgresqlDatabase(AgentDatabase):
     ) -> None:
         commit = self._commits.request()
         report = unknown
+        # Until it is answered: a time-out comes here as a cancellation, and `translate_error` still needs to know.
         pool.committing.add(connection)
         try:
             await connection.execute("COMMIT")
@@ -346,10 +349,6 @@ class PostgresqlDatabase(AgentDatabase):
         except pool.translated as error:
             if not isinstance(translate_error(error, self._name, Activity.WRITING), OutcomeUnknown):
                 report = None
-            raise
-        except BaseException:
-            # Nothing translates a cancellation.
-            pool.committing.discard(connection)
             raise
         finally:
             self._commits.settle(commit, report)
