@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -166,6 +168,33 @@ async def test_a_standby_or_read_only_database_is_refused(postgresql_url: str, s
             await PostgresStore(postgresql_url).open(4)
         await other.execute(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
     assert await store.apply([batch]) == [Applied.DURABLE]
+
+
+async def test_a_silent_host_does_not_keep_the_next_from_being_asked(postgresql_url: str) -> None:
+    """It has a share of the time, and is asked last from then on."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = postgresql_url.replace("127.0.0.1", f"127.0.0.1:{silent.getsockname()[1]},127.0.0.1")
+        store = PostgresStore(url, ServerOptions(connect_timeout_s=4.0))
+        await store.open(4)
+        asked = len(_accepted(silent))
+        batch = await claimed(store)
+        await put(store, kept := row(1))
+        assert await loaded(store) == [kept]
+        assert await store.apply([batch]) == [Applied.DURABLE]
+        await store.close()
+        assert (asked, _accepted(silent)) == (1, [])
+
+
+def _accepted(listening: socket.socket) -> list[socket.socket]:
+    """The connections that were made to it since the last call."""
+    listening.setblocking(False)
+    accepted = []
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            accepted.append(listening.accept()[0])
+    for each in accepted:
+        each.close()
+    return accepted
 
 
 # -- connections end

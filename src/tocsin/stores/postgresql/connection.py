@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import parse_qsl, urlsplit
@@ -15,6 +15,7 @@ from tocsin.model.errors import ConfigError, StoreError
 from tocsin.sql.pool import Activity, DatabaseServer, Pool
 from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.errors import TRANSLATED, is_unusable, translate_error
+from tocsin.stores.postgresql.hosts import Hosts
 
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
@@ -40,8 +41,11 @@ class PostgresServer(DatabaseServer):
     scheme: ClassVar[str] = "postgresql"
 
     schema: str = "tocsin"
+    #: Those of `url`. They remember which one is the primary.
+    hosts: Hosts = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "hosts", Hosts(self.url))
         if not _SCHEMA_NAME.match(self.schema):
             raise ConfigError(
                 f"the schema name {self.schema!r} is not valid; use 1 to 63 of a-z 0-9 _, not beginning with a digit"
@@ -78,12 +82,9 @@ async def connect(server: PostgresServer) -> Connection:
     """Opens a session on the primary, with its parameters set. Raises StoreUnavailable, ConfigError."""
     connection: Connection
     try:
-        connection = await asyncpg.connect(
-            server.url,
-            timeout=server.options.connect_timeout_s,
+        connection = await server.hosts.connect(
+            server.options.connect_timeout_s,
             server_settings=server.server_settings(),
-            # A standby's data may be out of date.
-            target_session_attrs="read-write",
             max_cached_statement_lifetime=0,
         )
     except asyncpg.ClientConfigurationError as error:

@@ -216,8 +216,8 @@ class PostgresqlDatabase(AgentDatabase):
 
     async def _open(self, wait_s: float, standing_by: StandingBy | None) -> None:
         """Locks and migrates the database and begins an epoch."""
-        url, session = self._server.url, {"application_name": "tocsin agent lock", **_KEEPALIVE}
-        self._lock = lock = LeaderLock(url, session, self._name, self._claimant, self._settings)
+        session = {"application_name": "tocsin agent lock", **_KEEPALIVE}
+        self._lock = lock = LeaderLock(self._server.hosts, session, self._name, self._claimant, self._settings)
         await lock.acquire(wait_s, standing_by)
         self._pool = pool = _Pool(self._server, self._settings.connections_max)
         await pool.run(Activity.CONNECTING, self._migrate, bounded=False)
