@@ -33,6 +33,12 @@ PLANNING = {
     "jit": "off",
 }
 
+#: All that wait for less than the disk of this server, and of the synchronous standbys. `remote_apply` waits for more.
+_SYNCHRONOUS_COMMIT = """
+SELECT set_config('synchronous_commit', 'on', false)
+WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class PostgresServer(DatabaseServer):
@@ -93,7 +99,7 @@ async def connect(server: PostgresServer) -> Connection:
         raise translate_error(error, server.safe_url, Activity.CONNECTING) from error
     try:
         async with asyncio.timeout(server.options.connect_timeout_s):
-            await _prepare(connection)
+            await _prepare(connection, server.server_settings())
     except (*TRANSLATED, OSError, TimeoutError) as error:
         connection.terminate()
         raise translate_error(error, server.safe_url, Activity.CONNECTING) from error
@@ -103,16 +109,20 @@ async def connect(server: PostgresServer) -> Connection:
     return connection
 
 
-async def _prepare(connection: Connection) -> None:
+async def _prepare(connection: Connection, settings: dict[str, str]) -> None:
+    # Again, because a pooler may have left them out of the session's start. And in the same round trip:
+    # an acknowledged write is on disk, even if that is not the database's default.
+    values = ", ".join(f"set_config({_quoted(name)}, {_quoted(value)}, false)" for name, value in settings.items())
+    await connection.execute(f"SELECT {values}; {_SYNCHRONOUS_COMMIT}")
     # UUIDs as sixteen bytes, instants as microseconds; asyncpg would create an object for each.
     await connection.set_type_codec("uuid", schema="pg_catalog", encoder=bytes, decoder=bytes, format="binary")
     await connection.set_type_codec(
         "timestamptz", schema="pg_catalog", encoder=_since_2000, decoder=_since_1970, format="tuple"
     )
-    # An acknowledged write is on disk, even if that is not the database's default.
-    await connection.execute(
-        "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
-    )
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 #: PostgreSQL counts from 2000 on.
