@@ -427,7 +427,7 @@ async def test_a_session_that_can_not_write_is_not_replaced_at_once(
         async with asyncio.timeout(1):
             await again.wait()
     assert opened == 1
-    with pytest.raises(StoreUnavailable, match="lock was lost.*refused"):
+    with pytest.raises(StoreUnavailable, match=r"lock was lost.*refused"):
         await insert(database, call())
     await gate.close()
     await database.close()

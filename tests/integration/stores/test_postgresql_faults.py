@@ -487,7 +487,9 @@ async def test_settings_are_in_force_though_a_pooler_ignores_those_of_the_start(
         found = await writing_pool(store).run(Activity.READING, lambda session: session.fetch(sql, list(expected)))
         assert {name: value for name, (value,) in zip(expected, found, strict=True)} == expected
     async with session(postgresql_url) as other:
-        assert await other.fetchval("SELECT to_regclass('public.timers') IS NULL AND to_regclass('tocsin.timers') IS NOT NULL")
+        assert await other.fetchval(
+            "SELECT to_regclass('public.timers') IS NULL AND to_regclass('tocsin.timers') IS NOT NULL"
+        )
 
 
 async def test_a_closed_store_is_unavailable_and_can_be_opened_again(store: PostgresStore) -> None:
