@@ -23,7 +23,7 @@ _STATEMENTS = {
     "table": {
         "postgresql": f"CREATE TABLE IF NOT EXISTS tocsin_outbox ({_COLUMNS.format('TEXT')})",
         "mysql": f"CREATE TABLE IF NOT EXISTS tocsin_outbox ({_COLUMNS.format('MEDIUMTEXT')}) "
-        "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4",
+        "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
         "sqlite": f"CREATE TABLE IF NOT EXISTS tocsin_outbox ({_COLUMNS.format('TEXT')})",
     },
     "insert": dict.fromkeys(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,7 +16,8 @@ from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreLocked, StoreUnavailable
 from tocsin.service_calls.ports import Change, OutboxRow, ServiceCall, Transaction
-from tocsin.stores.service_calls.database import AgentDatabase, agent_database
+from tocsin.stores.service_calls.database import AgentDatabase, Claimant, agent_database
+from tocsin.stores.service_calls.postgresql import PostgresqlDatabase
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.stores.service_calls.statements import Session
 
@@ -231,15 +233,7 @@ async def test_nothing_is_written_while_the_lock_is_lost(postgresql_url: str) ->
 async def test_a_connection_lost_during_the_commit_is_an_unknown_outcome(postgresql_url: str) -> None:
     database = agent_database(postgresql_url)
     await database.open()
-    # A constraint that is checked at COMMIT by a slow function: the session ends during it.
-    setup = await asyncpg.connect(postgresql_url)
-    await setup.execute("""
-        CREATE FUNCTION wait_in_commit() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN PERFORM pg_advisory_lock(4711); RETURN NULL; END $$;
-        CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON service_calls DEFERRABLE INITIALLY DEFERRED
-        FOR EACH ROW EXECUTE FUNCTION wait_in_commit();
-    """)
-    await setup.execute("SELECT pg_advisory_lock(4711)")
+    setup = await commits_that_wait(postgresql_url)
     one = call()
     reported: list[OutboxRow] = []
     unknown: list[OutboxRow] = []
@@ -252,10 +246,7 @@ async def test_a_connection_lost_during_the_commit_is_an_unknown_outcome(postgre
         await t.append([sent])
 
     inserting = asyncio.create_task(database.calls.transact(work))
-    # There is no signal for a waiting backend.
-    async with asyncio.timeout(PATIENCE_S):
-        while not await setup.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until_a_commit_waits(setup)
     await terminate_sessions(postgresql_url, "tocsin agent")
     with pytest.raises(OutcomeUnknown):
         await inserting
@@ -264,6 +255,40 @@ async def test_a_connection_lost_during_the_commit_is_an_unknown_outcome(postgre
     await setup.execute("SELECT pg_advisory_unlock_all()")
     await setup.close()
     assert await load(database, one.key) is None
+    await database.close()
+
+
+async def test_a_commit_without_an_answer_in_time_is_an_unknown_outcome_and_not_repeated(postgresql_url: str) -> None:
+    """The server's own time-out does not cover a commit."""
+    database = PostgresqlDatabase(postgresql_url, SqlSettings(lock_timeout_ms=600_000), Claimant())
+    await database.open()
+    setup = await commits_that_wait(postgresql_url)
+    tries = 0
+    unknown: list[OutboxRow] = []
+    database.outbox.on_unknown(unknown.extend)
+    one = call()
+    sent = envelope(one)
+
+    async def work(t: Transaction) -> None:
+        nonlocal tries
+        tries += 1
+        await t.insert([one])
+        await t.append([sent])
+
+    pool, patient = database._pool, database._server
+    assert pool is not None
+    options = replace(patient.options, statement_timeout_s=1.0, answer_grace_s=0.0)
+    pool._server = replace(patient, options=options)
+    with pytest.raises(OutcomeUnknown, match="no answer in time"):
+        await database.calls.transact(work)
+    assert tries == 1
+    assert [row.envelope for row in unknown] == [sent]
+    assert not pool.committing
+    pool._server = patient
+    await setup.execute("SELECT pg_advisory_unlock_all()")
+    await setup.close()
+    await insert(database, two := call())
+    assert await load(database, two.key) == two
     await database.close()
 
 
@@ -305,6 +330,26 @@ async def test_a_wrong_value_is_not_a_database_error(database: AgentDatabase) ->
         await database.executions.begin([(start(one, request_method="ODD"), envelope(one))])
     assert not isinstance(caught.value, StoreError)
     assert await database.outbox.unpublished(0, 10) == []
+
+
+async def commits_that_wait(url: str) -> asyncpg.Connection:
+    """The session whose lock a commit of a new call waits for, in a constraint that is checked at COMMIT."""
+    session = await asyncpg.connect(url)
+    await session.execute("""
+        CREATE FUNCTION wait_in_commit() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM pg_advisory_lock(4711); RETURN NULL; END $$;
+        CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON service_calls DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION wait_in_commit();
+    """)
+    await session.execute("SELECT pg_advisory_lock(4711)")
+    return session
+
+
+async def until_a_commit_waits(session: asyncpg.Connection) -> None:
+    """There is no signal for a waiting backend."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not await session.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 async def terminate_sessions(url: str, name: str) -> None:

@@ -7,6 +7,7 @@ import dataclasses
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import asyncpg
 import pytest
@@ -14,8 +15,10 @@ import pytest
 from tests.support.agent_database import call, insert, load, write
 from tests.support.cluster import proxies_to
 from tests.support.patience import PATIENCE_S
+from tests.support.postgresql import PostgresServer
 from tocsin.model.errors import StoreLocked, StoreUnavailable
 from tocsin.stores.service_calls.database import AgentDatabase, Claimant, agent_database
+from tocsin.stores.service_calls.postgresql import PostgresqlDatabase
 from tocsin.stores.service_calls.postgresql_lock import LOCK_KEY, Holder, Watch
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.stores.service_calls.statements import Session
@@ -374,6 +377,60 @@ async def test_an_unexpected_error_does_not_end_the_retries(postgresql_url: str)
     assert database.epoch == 1
     await database.close()
     await gate.close()
+
+
+async def test_the_lock_is_taken_on_the_host_that_accepts_writes(
+    postgresql: PostgresServer, shared_postgresql: PostgresServer
+) -> None:
+    url = await shared_postgresql.create_database()
+    name = url.rsplit("/", 1)[1]
+    connection = await asyncpg.connect(postgresql.url())
+    await connection.execute(f'CREATE DATABASE "{name}"')
+    # As a standby would be, to which an advisory lock is no write.
+    await connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+    await connection.close()
+    hosts = f"127.0.0.1:{postgresql.port},127.0.0.1:{shared_postgresql.port}"
+    database = agent(f"postgresql://postgres@{hosts}/{name}", "one")
+    await database.open()
+    for each, expected in ((url, 1), (postgresql.url(name), 0)):
+        connection = await asyncpg.connect(each)
+        assert len(await connection.fetch(_LOCK_SESSION)) == expected
+        await connection.close()
+    await database.close()
+
+
+async def test_a_session_that_can_not_write_is_not_replaced_at_once(
+    postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = PostgresqlDatabase(
+        postgresql_url, dataclasses.replace(QUICK, leader_retry_interval_s=3_600), Claimant("one", "one")
+    )
+    await database.open()
+    assert database._lock is not None
+    hosts = database._lock._hosts
+    connect, again, opened = hosts.connect, asyncio.Event(), 0
+
+    async def counted(timeout_s: float, **arguments: Any) -> Any:
+        nonlocal opened
+        opened += 1
+        if opened > 1:
+            again.set()
+        return await connect(timeout_s, **arguments)
+
+    monkeypatch.setattr(hosts, "connect", counted)
+    gate = await asyncpg.connect(postgresql_url)
+    await gate.execute("""
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
+        CREATE TRIGGER refuses BEFORE UPDATE ON agent_heartbeat FOR EACH ROW EXECUTE FUNCTION refuse();
+    """)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            await again.wait()
+    assert opened == 1
+    with pytest.raises(StoreUnavailable, match=r"lock was lost.*refused"):
+        await insert(database, call())
+    await gate.close()
+    await database.close()
 
 
 async def _until(connection: asyncpg.Connection, query: str) -> None:

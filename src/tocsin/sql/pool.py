@@ -73,9 +73,9 @@ class ServerOptions:
     )
     statement_timeout_s: float = setting(
         20.0,
-        "How long a statement may run before the server cancels it; keep it below `store_timeout`. PostgreSQL "
-        "includes the commit; MySQL, unlike MariaDB, cancels only statements that read. Lower values end stuck "
-        "statements sooner; if too low, slow commits fail.",
+        "How long a statement may run before the server cancels it; keep it below `store_timeout`. PostgreSQL does "
+        "not limit the commit itself, and MySQL, unlike MariaDB, cancels only statements that read; a node waits 5 s "
+        "longer for any answer. Lower values end stuck statements sooner; if too low, slow statements fail.",
     )
     lock_timeout_s: float = setting(
         10.0,

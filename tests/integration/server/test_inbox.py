@@ -135,6 +135,15 @@ async def test_rows_of_a_timer_are_created_in_order(tmp_path: Path, program: Pro
     assert {timer["id"]: timer["payload"] for timer in page["timers"]} == {f"t{n}": 200 + n for n in range(100)}
 
 
+async def test_a_row_is_not_held_up_by_one_whose_id_differs_in_case(tmp_path: Path, program: Program) -> None:
+    """Rows of one timer are created in order, and these are of two."""
+    program.write(SHOP, NOWHERE, "a", "A", delay="1h")
+    program.execute("UPDATE tocsin_outbox SET due_at = 9000000000000000 WHERE timer_id = 'a'")
+    async with draining(tmp_path, program) as (_, api):
+        await until(lambda: len(program.left()) == 1)
+        assert (await api.get("A", namespace=SHOP))["id"] == "A"
+
+
 async def test_large_rows_are_read_in_parts(tmp_path: Path, program: Program) -> None:
     """Together they have more bytes than are read at once."""
     program.write(SHOP, NOWHERE, *(f"t{n}" for n in range(100)), delay="1h", payload="x" * 100_000)

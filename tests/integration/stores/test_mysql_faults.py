@@ -12,14 +12,15 @@ import pytest_asyncio
 from tests.integration.stores.kills import check_batches_across_kills
 from tests.support.mysql import MysqlServer, opened, session
 from tests.support.patience import PATIENCE_S
-from tests.support.pools import writing_pool
+from tests.support.pools import busy, writing_pool
 from tocsin.model.errors import (
     ConfigError,
     DefiniteFailure,
     OutcomeUnknown,
     StoreUnavailable,
 )
-from tocsin.ports.store import Applied, Member, ShardBatch
+from tocsin.model.timer import Status
+from tocsin.ports.store import Applied, ListQuery, Member, ShardBatch
 from tocsin.sql.pool import Activity, ServerOptions
 from tocsin.stores.mysql import writes as mysql_write
 from tocsin.stores.mysql.connection import connect
@@ -141,6 +142,35 @@ async def test_a_read_only_server_is_refused(mysql: MysqlServer) -> None:
             await MysqlStore(url).open(4)
         await other.run(b"SET GLOBAL read_only = 0")
         assert await store.apply([batch]) == [Applied.DURABLE]
+
+
+async def test_nothing_is_read_from_a_server_that_became_read_only(mysql: MysqlServer) -> None:
+    """As a switchover leaves it: its sessions work, and its rows are those of a replica."""
+    url = mysql.new_url()
+    async with opened(url) as store, session(url) as other:
+        batch = await claimed(store)
+        await put(store, kept := row(1, 1))
+        reads = (
+            lambda: loaded(store),
+            lambda: store.fetch(0, [kept.uuid]),
+            lambda: store.record("kind", "key"),
+            lambda: store.records("kind", limit=1),
+            store.shards,
+            store.members,
+            lambda: store.list(ListQuery(None, range(4), frozenset({Status.PENDING}))),
+        )
+        for read in reads:
+            async with busy(store._loaders), busy(store._readers), busy(store._leases):
+                pass
+            await other.run(b"SET GLOBAL read_only = 1")
+            with pytest.raises(StoreUnavailable, match="became read-only"):
+                await read()
+            # Also the sessions that were idle are not used again.
+            with pytest.raises(StoreUnavailable, match="is read-only"):
+                await read()
+            await other.run(b"SET GLOBAL read_only = 0")
+            await read()
+        assert await store.apply([replace(batch, upserts=[row(2, 2)])]) == [Applied.DURABLE]
 
 
 async def test_server_that_acknowledges_before_fsync_is_refused_if_durable() -> None:

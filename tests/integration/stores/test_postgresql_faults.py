@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -166,6 +168,33 @@ async def test_a_standby_or_read_only_database_is_refused(postgresql_url: str, s
             await PostgresStore(postgresql_url).open(4)
         await other.execute(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
     assert await store.apply([batch]) == [Applied.DURABLE]
+
+
+async def test_a_silent_host_does_not_keep_the_next_from_being_asked(postgresql_url: str) -> None:
+    """It has a share of the time, and is asked last from then on."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = postgresql_url.replace("127.0.0.1", f"127.0.0.1:{silent.getsockname()[1]},127.0.0.1")
+        store = PostgresStore(url, ServerOptions(connect_timeout_s=4.0))
+        await store.open(4)
+        asked = len(_accepted(silent))
+        batch = await claimed(store)
+        await put(store, kept := row(1))
+        assert await loaded(store) == [kept]
+        assert await store.apply([batch]) == [Applied.DURABLE]
+        await store.close()
+        assert (asked, _accepted(silent)) == (1, [])
+
+
+def _accepted(listening: socket.socket) -> list[socket.socket]:
+    """The connections that were made to it since the last call."""
+    listening.setblocking(False)
+    accepted = []
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            accepted.append(listening.accept()[0])
+    for each in accepted:
+        each.close()
+    return accepted
 
 
 # -- connections end
@@ -420,14 +449,47 @@ async def test_a_dropped_schema_is_corruption(postgresql_url: str, store: Postgr
         await store.apply([batch])
 
 
-async def test_synchronous_commit_is_on_whatever_the_databases_default(postgresql_url: str) -> None:
+@pytest.mark.parametrize(
+    ("default", "expected"),
+    [("off", "on"), ("local", "on"), ("remote_write", "on"), ("on", "on"), ("remote_apply", "remote_apply")],
+)
+async def test_synchronous_commit_is_at_least_on(postgresql_url: str, default: str, expected: str) -> None:
+    """Whatever the database's default."""
     name = postgresql_url.rsplit("/", 1)[1]
     async with session(postgresql_url) as other:
-        await other.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')
+        await other.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = {default}')
     async with opened(postgresql_url) as store:
         sql = "SELECT current_setting('synchronous_commit')"
         pool = writing_pool(store)
-        assert await pool.run(Activity.READING, lambda connection: connection.fetchval(sql)) == "on"
+        assert await pool.run(Activity.READING, lambda connection: connection.fetchval(sql)) == expected
+
+
+async def test_settings_are_in_force_though_a_pooler_ignores_those_of_the_start(
+    postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect_driver = asyncpg.connect
+
+    async def through_a_pooler(url: str, **arguments: Any) -> Any:
+        return await connect_driver(url, **arguments | {"server_settings": {}})
+
+    monkeypatch.setattr(asyncpg, "connect", through_a_pooler)
+    async with opened(postgresql_url, statement_timeout_s=7.0, lock_timeout_s=3.0) as store:
+        expected = {
+            "search_path": '"tocsin"',
+            "statement_timeout": "7s",
+            "lock_timeout": "3s",
+            "idle_in_transaction_session_timeout": "7s",
+            "default_transaction_isolation": "read committed",
+            "plan_cache_mode": "force_generic_plan",
+            "enable_seqscan": "off",
+        }
+        sql = "SELECT current_setting(name) FROM unnest($1::text[]) AS wanted (name)"
+        found = await writing_pool(store).run(Activity.READING, lambda session: session.fetch(sql, list(expected)))
+        assert {name: value for name, (value,) in zip(expected, found, strict=True)} == expected
+    async with session(postgresql_url) as other:
+        assert await other.fetchval(
+            "SELECT to_regclass('public.timers') IS NULL AND to_regclass('tocsin.timers') IS NOT NULL"
+        )
 
 
 async def test_a_closed_store_is_unavailable_and_can_be_opened_again(store: PostgresStore) -> None:

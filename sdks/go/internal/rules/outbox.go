@@ -125,7 +125,7 @@ func NewOutboxTable(name, dialect string) (OutboxTable, error) {
 func (t OutboxTable) Create() string {
 	text, end := "TEXT", ""
 	if t.Dialect == MySQL {
-		text, end = "MEDIUMTEXT", " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4"
+		text, end = "MEDIUMTEXT", " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 	}
 	return "CREATE TABLE IF NOT EXISTS " + t.Name + " (id VARCHAR(36) NOT NULL PRIMARY KEY, " +
 		"namespace VARCHAR(255) NOT NULL, timer_id VARCHAR(255) NOT NULL, " +

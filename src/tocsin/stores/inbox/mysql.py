@@ -35,7 +35,8 @@ class _Pool(MysqlPool):
 class MysqlInboxTable(SqlInboxTable):
     """The table in MySQL or MariaDB. Raises ConfigError for a URL that is not valid."""
 
-    request_type, definition_end = "MEDIUMTEXT", " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4"
+    # Timers whose ids differ only in case are two.
+    request_type, definition_end = "MEDIUMTEXT", " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 
     def __init__(self, url: str, name: str, options: ServerOptions) -> None:
         # How durable its commits are is the choice of those whose database it is.

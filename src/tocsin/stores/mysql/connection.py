@@ -18,7 +18,7 @@ from asyncmy.constants import CLIENT
 from tocsin.model.errors import ConfigError, StoreError, StoreUnreachable
 from tocsin.sql.pool import Activity, DatabaseServer, Pool
 from tocsin.stores.mysql.driver import Connection, RawConnection, Server
-from tocsin.stores.mysql.errors import TRANSLATED, is_unusable, refused_connection, translate_error
+from tocsin.stores.mysql.errors import TRANSLATED, is_demoted, is_unusable, refused_connection, translate_error
 from tocsin.stores.options import MysqlOptions
 
 _DATABASE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$-]{0,63}\Z")
@@ -211,11 +211,11 @@ async def connect(server: MysqlServer, *, database: bool = True, bounded: bool =
 
 async def _prepare(connection: Connection, server: MysqlServer, *, bounded: bool) -> None:
     await connection.run(*server.session_statements(connection.server.version, bounded=bounded))
-    rows = await connection.rows(
+    (found,) = await connection.run(
         b"SELECT @@version, @@global.read_only, @@max_allowed_packet, @@global.innodb_flush_log_at_trx_commit, "
         b"@@global.log_bin, @@global.sync_binlog"
     )
-    version, read_only, packet_bytes, flushed, binlog, binlog_synced = rows[0]
+    version, read_only, packet_bytes, flushed, binlog, binlog_synced = found.rows[0]
     if read_only:
         raise StoreUnreachable(f"{server.safe_url} is read-only: a replica, or a primary with read_only set")
     if server.mysql.durable:
@@ -250,6 +250,9 @@ class MysqlPool(Pool[MysqlServer, Connection]):
 
     def translate_error(self, error: BaseException, activity: Activity, connection: Connection) -> StoreError:
         """The store error for a driver's error. Only the outcome of a COMMIT can be unknown."""
+        if is_demoted(error):
+            # The idle sessions are with the same server.
+            self.discard_idle()
         return translate_error(error, self._server.safe_url, in_doubt=connection.in_doubt)
 
     def is_unusable(self, error: BaseException) -> bool:

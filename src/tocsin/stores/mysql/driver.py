@@ -10,12 +10,13 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from asyncmy import errors
 
 from tocsin.model.errors import StoreError
-from tocsin.stores.mysql.errors import is_refused_commit, is_undone, is_unusable
+from tocsin.stores.mysql.errors import READ_ONLY, is_refused_commit, is_undone, is_unusable
 
 T = TypeVar("T")
 
 #: Errors that may end a transaction halfway and leave its session usable.
 _FAILURES = (errors.MySQLError, StoreError, UnicodeError)
+_IS_READ_ONLY = b"SELECT @@global.read_only"
 _SNAPSHOT = (b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
 
 
@@ -104,8 +105,12 @@ class Connection:
             await raw.next_result()
 
     async def rows(self, statement: bytes) -> Sequence[tuple[Any, ...]]:
-        """The rows of one statement."""
-        return (await self.run(statement))[0].rows
+        """The rows of one statement. Fails if the server accepts no writes: a session outlives a switchover, and its server's
+        rows may be out of date by now. Asked behind the statement, in the same packet."""
+        found, read_only = await self.run(statement, _IS_READ_ONLY)
+        if read_only.rows[0][0]:
+            raise errors.OperationalError(READ_ONLY, "the server became read-only")
+        return found.rows
 
     async def commit(self) -> None:
         """Commits the transaction; it is durable when this returns. If it fails, the outcome is unknown (`in_doubt`), unless

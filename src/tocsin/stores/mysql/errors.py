@@ -58,7 +58,8 @@ _ENDED = frozenset(
 )
 
 #: The session works, but its server no longer accepts writes.
-_DEMOTED = frozenset({1290, 1792, 1836})
+READ_ONLY = 1836
+_DEMOTED = frozenset({1290, 1792, READ_ONLY})
 
 
 #: Nobody is served for the moment: too many sessions, a shutdown, a cluster without a majority; from 2000 on, the driver
@@ -82,6 +83,11 @@ def is_undone(error: BaseException) -> bool:
 def is_refused_commit(error: BaseException) -> bool:
     """Whether a COMMIT with this answer certainly had no effect: it was rolled back, or the server accepts no writes."""
     return code_of(error) in _UNDONE | _DEMOTED
+
+
+def is_demoted(error: BaseException) -> bool:
+    """Whether the server no longer accepts writes."""
+    return code_of(error) in _DEMOTED
 
 
 def translate_error(error: BaseException, safe_url: str, *, in_doubt: bool) -> StoreError:

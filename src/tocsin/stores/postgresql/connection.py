@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import parse_qsl, urlsplit
@@ -15,6 +15,7 @@ from tocsin.model.errors import ConfigError, StoreError
 from tocsin.sql.pool import Activity, DatabaseServer, Pool
 from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.errors import TRANSLATED, is_unusable, translate_error
+from tocsin.stores.postgresql.hosts import Hosts
 
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
@@ -32,6 +33,12 @@ PLANNING = {
     "jit": "off",
 }
 
+#: All that wait for less than the disk of this server, and of the synchronous standbys. `remote_apply` waits for more.
+_SYNCHRONOUS_COMMIT = """
+SELECT set_config('synchronous_commit', 'on', false)
+WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class PostgresServer(DatabaseServer):
@@ -40,8 +47,11 @@ class PostgresServer(DatabaseServer):
     scheme: ClassVar[str] = "postgresql"
 
     schema: str = "tocsin"
+    #: Those of `url`. They remember which one is the primary.
+    hosts: Hosts = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "hosts", Hosts(self.url))
         if not _SCHEMA_NAME.match(self.schema):
             raise ConfigError(
                 f"the schema name {self.schema!r} is not valid; use 1 to 63 of a-z 0-9 _, not beginning with a digit"
@@ -78,12 +88,9 @@ async def connect(server: PostgresServer) -> Connection:
     """Opens a session on the primary, with its parameters set. Raises StoreUnavailable, ConfigError."""
     connection: Connection
     try:
-        connection = await asyncpg.connect(
-            server.url,
-            timeout=server.options.connect_timeout_s,
+        connection = await server.hosts.connect(
+            server.options.connect_timeout_s,
             server_settings=server.server_settings(),
-            # A standby's data may be out of date.
-            target_session_attrs="read-write",
             max_cached_statement_lifetime=0,
         )
     except asyncpg.ClientConfigurationError as error:
@@ -92,7 +99,7 @@ async def connect(server: PostgresServer) -> Connection:
         raise translate_error(error, server.safe_url, Activity.CONNECTING) from error
     try:
         async with asyncio.timeout(server.options.connect_timeout_s):
-            await _prepare(connection)
+            await _prepare(connection, server.server_settings())
     except (*TRANSLATED, OSError, TimeoutError) as error:
         connection.terminate()
         raise translate_error(error, server.safe_url, Activity.CONNECTING) from error
@@ -102,16 +109,20 @@ async def connect(server: PostgresServer) -> Connection:
     return connection
 
 
-async def _prepare(connection: Connection) -> None:
+async def _prepare(connection: Connection, settings: dict[str, str]) -> None:
+    # Again, because a pooler may have left them out of the session's start. And in the same round trip:
+    # an acknowledged write is on disk, even if that is not the database's default.
+    values = ", ".join(f"set_config({_quoted(name)}, {_quoted(value)}, false)" for name, value in settings.items())
+    await connection.execute(f"SELECT {values}; {_SYNCHRONOUS_COMMIT}")
     # UUIDs as sixteen bytes, instants as microseconds; asyncpg would create an object for each.
     await connection.set_type_codec("uuid", schema="pg_catalog", encoder=bytes, decoder=bytes, format="binary")
     await connection.set_type_codec(
         "timestamptz", schema="pg_catalog", encoder=_since_2000, decoder=_since_1970, format="tuple"
     )
-    # An acknowledged write is on disk, even if that is not the database's default.
-    await connection.execute(
-        "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
-    )
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 #: PostgreSQL counts from 2000 on.

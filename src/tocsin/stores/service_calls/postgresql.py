@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 from tocsin.model.errors import (
     DefiniteFailure,
@@ -89,7 +90,8 @@ class _Pool(PostgresPool):
 
     def __init__(self, server: PostgresServer, size: int) -> None:
         super().__init__(server, size)
-        self.committing: set[Connection] = set()
+        #: Weak, for the session of a commit that was cancelled: it has ended, and nothing translates its error.
+        self.committing: WeakSet[Connection] = WeakSet()
 
     def translate_error(self, error: BaseException, activity: Activity, connection: Connection) -> StoreError:
         """The store error for a driver's error."""
@@ -214,8 +216,8 @@ class PostgresqlDatabase(AgentDatabase):
 
     async def _open(self, wait_s: float, standing_by: StandingBy | None) -> None:
         """Locks and migrates the database and begins an epoch."""
-        url, session = self._server.url, {"application_name": "tocsin agent lock", **_KEEPALIVE}
-        self._lock = lock = LeaderLock(url, session, self._name, self._claimant, self._settings)
+        session = {"application_name": "tocsin agent lock", **_KEEPALIVE}
+        self._lock = lock = LeaderLock(self._server.hosts, session, self._name, self._claimant, self._settings)
         await lock.acquire(wait_s, standing_by)
         self._pool = pool = _Pool(self._server, self._settings.connections_max)
         await pool.run(Activity.CONNECTING, self._migrate, bounded=False)
@@ -338,6 +340,7 @@ class PostgresqlDatabase(AgentDatabase):
     ) -> None:
         commit = self._commits.request()
         report = unknown
+        # Until it is answered: a time-out comes here as a cancellation, and `translate_error` still needs to know.
         pool.committing.add(connection)
         try:
             await connection.execute("COMMIT")
@@ -346,10 +349,6 @@ class PostgresqlDatabase(AgentDatabase):
         except pool.translated as error:
             if not isinstance(translate_error(error, self._name, Activity.WRITING), OutcomeUnknown):
                 report = None
-            raise
-        except BaseException:
-            # Nothing translates a cancellation.
-            pool.committing.discard(connection)
             raise
         finally:
             self._commits.settle(commit, report)

@@ -28,6 +28,7 @@ from tocsin.model.errors import StoreLocked, StoreUnavailable
 from tocsin.sql.pool import Activity
 from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.errors import TRANSLATED, translate_error
+from tocsin.stores.postgresql.hosts import Hosts
 from tocsin.stores.service_calls.database import Claimant
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.tasks import end_tasks
@@ -100,17 +101,11 @@ class LeaderLock:
     """
 
     def __init__(
-        self, url: str, parameters: dict[str, str], name: str, claimant: Claimant, settings: SqlSettings
+        self, hosts: Hosts, parameters: dict[str, str], name: str, claimant: Claimant, settings: SqlSettings
     ) -> None:
         """`parameters` are the session's, `name` is the database's, for messages."""
-        # For the connection and for each of its short statements: a server that has vanished answers neither.
-        patience_s = settings.connect_timeout_s
-        self._connect_args: dict[str, Any] = {
-            "dsn": url,
-            "server_settings": parameters,
-            "timeout": patience_s,
-            "command_timeout": patience_s,
-        }
+        self._hosts = hosts
+        self._parameters = parameters
         self._name = name
         self._claimant = claimant
         self._settings = settings
@@ -193,9 +188,13 @@ class LeaderLock:
     @contextlib.asynccontextmanager
     async def _session(self) -> AsyncIterator[Any]:
         """A new session for the lock, which ends at once if it is not held afterwards."""
-        connection = None
+        connection: Any = None
         try:
-            connection = await asyncpg.connect(**self._connect_args)
+            # Each of its short statements has the connection's time, too: a server that has vanished answers neither.
+            patience_s = self._settings.connect_timeout_s
+            connection = await self._hosts.connect(
+                patience_s, server_settings=self._parameters, command_timeout=patience_s
+            )
             yield connection
         except (*TRANSLATED, OSError, TimeoutError) as error:
             raise translate_error(error, self._name, Activity.CONNECTING) from error
@@ -238,8 +237,12 @@ class LeaderLock:
             self._drop()
             try:
                 await self._reacquire()
+                alive = await self._beat()
             except Exception as error:  # noqa: BLE001 -- `check` reports it, and the next try may succeed
-                self._last_error = f"({error})"
+                self._last_error, alive = f"({error})", False
+            if not alive:
+                # Also for a session that was opened, but can't write.
+                self._drop()
                 await asyncio.sleep(self._settings.leader_retry_interval_s)
 
     async def _beat(self) -> bool:

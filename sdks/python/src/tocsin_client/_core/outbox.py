@@ -185,7 +185,9 @@ class OutboxTable:
 
     def create(self, dialect: Dialect) -> str:
         """The table. The unique columns are no rule, but the index that finds whether a timer has an earlier row."""
-        text, end = ("MEDIUMTEXT", " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4") if dialect == "mysql" else ("TEXT", "")
+        text, end = "TEXT", ""
+        if dialect == "mysql":
+            text, end = "MEDIUMTEXT", " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
         return (
             f"CREATE TABLE IF NOT EXISTS {self._name} (id VARCHAR(36) NOT NULL PRIMARY KEY, "
             "namespace VARCHAR(255) NOT NULL, timer_id VARCHAR(255) NOT NULL, "

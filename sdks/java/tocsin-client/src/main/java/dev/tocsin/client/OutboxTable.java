@@ -79,7 +79,8 @@ record OutboxTable(String name) {
                 + "namespace VARCHAR(255) NOT NULL, timer_id VARCHAR(255) NOT NULL, "
                 + "request " + (mysql ? "MEDIUMTEXT" : "TEXT") + " NOT NULL, created_at BIGINT NOT NULL, "
                 + "due_at BIGINT NOT NULL, dead_reason TEXT, "
-                + "UNIQUE (namespace, timer_id, id))" + (mysql ? " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4" : "");
+                + "UNIQUE (namespace, timer_id, id))"
+                + (mysql ? " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin" : "");
     }
 
     String insert() {
