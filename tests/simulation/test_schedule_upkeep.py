@@ -18,7 +18,7 @@ from tocsin.model.recurrence import tzdata_version
 from tocsin.model.run import decode_run
 from tocsin.model.schedule import Definition, Pause, Schedule, State
 from tocsin.model.timer import Changes, Timer
-from tocsin.ports.observer import SchedulesReplanned
+from tocsin.ports.observer import SchedulesReplanned, TimerSuspended
 from tocsin.ports.store import Applied, Found, ShardBatch, generation
 from tocsin.testing.clock import EPOCH_US
 from tocsin.timers.engine.rows import OpKind, Row, WriteOp, stored
@@ -192,3 +192,26 @@ def test_an_occurrence_that_waits_for_a_change_fires_when_that_is_refused(
     crowd.run(60, pause)
     (call,) = crowd.receivers.calls
     assert 5 * SECOND <= call.at_us - EPOCH_US < 6.5 * SECOND
+
+
+def test_a_late_schedule_whose_time_zone_is_unknown_here_is_suspended_and_stops_nothing() -> None:
+    """As after an upgrade or a rollback to other time zones. One is due when the node starts, one while it runs beside a
+    shard that is woken at the same instant, and one waits; the passes over all schedules read them, too."""
+    crowd = Crowd(shards=2)
+    unknown = Definition(cron="0 0 * * * *", time_zone="Etc/Nowhere")
+    late = keep(crowd, "late", unknown, -5, tzdata="2000.1")
+    keep(crowd, "ahead", unknown, 900, tzdata="2000.1")
+    broken = keep(crowd, "expression", Definition(cron="no expression"), 20, tzdata="2000.1")
+    crowd.keep("old", "fine", -5)
+    for shard in (0, 1):
+        crowd.keep(f"same{shard}", "fine", 20, shard=shard)
+
+    crowd.run(60)
+    called = {call.invocation.timer_id: (call.at_us - EPOCH_US) // SECOND for call in crowd.receivers.calls}
+    assert called.keys() == {"old", "same0", "same1"} and called["same0"] == called["same1"] == 20
+    live = crowd.store._shards[0].live
+    reason = "bad_record: ValueError: is not an IANA time zone"
+    assert (live[late].suspended or "").startswith(reason)
+    assert (live[broken].suspended or "").startswith("bad_record: ValueError: ")
+    suspended = [event for event in crowd.events if isinstance(event, TimerSuspended)]
+    assert {event.uuid for event in suspended} == {late, broken}

@@ -6,7 +6,7 @@ import asyncio
 
 from tocsin.model.batch import CallbackBatch
 from tocsin.model.namespace import Namespace
-from tocsin.model.timer import Timer
+from tocsin.model.timer import UNUSABLE, Timer
 from tocsin.ports.forward import REFUSED, UNOPENED, Obstacle, credential_of
 from tocsin.ports.observer import DispatchPaused, DispatchResumed
 from tocsin.timers.engine.admission import TURNS_MAX, Admission
@@ -310,14 +310,18 @@ class Dispatcher:
         return until_us is None or self.context.clock.boottime_us() + row.timer.timeout_us <= until_us
 
     def _waits(self, shard: Shard, row: Row, now: int) -> bool:
-        """Whether a schedule's due row must not fire: a client is changing it, or it gives way and is planned again. It has
-        to be deferred until that is durable."""
+        """Whether a schedule's due row must not fire: a client is changing it, it gives way and is planned again, or its time
+        zone or expression can't be read here (rule 15). It has to be deferred until that is durable."""
         window = shard.window
         assert window is not None
         if window.is_changing(row.key[1]):
             return True
-        if not gives_way(row.timer, row.key[1], now, self.context.calendars_of(row.timer.namespace)):
-            return False
+        try:
+            if not gives_way(row.timer, row.key[1], now, self.context.calendars_of(row.timer.namespace)):
+                return False
+        except UNUSABLE as error:
+            self._suspend(shard, row, f"bad_record: {type(error).__name__}: {error}")
+            return True
         window.move_on(row)
         shard.lane.schedule(shard, urgent=False)
         return True
