@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from tests.support.cases import each
-
 from tocsin.administration import CALENDAR_RECORDS
 from tocsin.model.calendar import WEEKDAYS, Calendar
 from tocsin.model.errors import StoreUnavailable
