@@ -27,7 +27,6 @@ from tocsin.model.schedule import (
     Edit,
     FailedOccurrence,
     Fire,
-    Missed,
     Pause,
     Put,
     Refill,
@@ -36,7 +35,6 @@ from tocsin.model.schedule import (
     Resume,
     Schedule,
     ScheduleChange,
-    Skip,
     Source,
     State,
 )
@@ -286,53 +284,6 @@ def test_creating_again_keeps_the_state_and_other_timing_is_planned_after_now() 
     plan.now = BEGIN + 93 * SECOND
     plan.answered()
     assert plan.timer.execute_at == BEGIN + 92 * SECOND
-
-
-@each(
-    "begun, paused, missed",
-    (
-        (False, False, ("late", 3, 1, 3)),
-        (True, False, ("overlap", 2, 2, 3)),
-        (False, True, ("paused", 3, 1, 3)),
-    ),
-)
-def test_instants_that_another_timing_leaves_behind_are_missed(
-    begun: bool, paused: bool, missed: tuple[str, int, int, int]
-) -> None:
-    """The occurrence of the first minute is due, and has begun or not. The one of the fifth is skipped by hand."""
-    plan = Plan(catch_up=CatchUp.ALL)
-    plan.ask(Skip(BEGIN + 4 * MINUTE))
-    if paused:
-        plan.ask(Pause())
-    plan.now = BEGIN + 4 * MINUTE + SECOND
-    turn = plan.ask(Edit(DefinitionChanges(every_us=7 * MINUTE)), in_flight=begun)
-    assert isinstance(turn, Turn)
-    reason, count, first, last = missed
-    assert turn.missed == [
-        MissedRange(Missed(reason), count, BEGIN + first * MINUTE, BEGIN + last * MINUTE),
-        MissedRange(Missed.EXCLUDED, 1, BEGIN + 4 * MINUTE, BEGIN + 4 * MINUTE),
-    ]
-    assert (plan.state.missed, plan.state.skips) == ({reason: count, "excluded": 1}, ())
-    if begun:
-        assert plan.answered().missed == []
-    assert plan.minute == 7
-
-
-def test_another_timing_leaves_nothing_behind_an_occurrence_that_is_the_last() -> None:
-    plan = Plan(occurrences_max=1)
-    plan.now = BEGIN + 4 * MINUTE
-    plan.ask(Edit(DefinitionChanges(every_us=7 * MINUTE)), in_flight=True)
-    assert plan.state.missed == {}
-
-
-def test_a_time_zone_that_is_unknown_here_is_replaced() -> None:
-    plan = Plan()
-    assert plan.timer is not None
-    unknown = Definition(cron="0 0 * * * *", time_zone="Etc/Nowhere")
-    plan.timer.schedule = Schedule(unknown, plan.state)
-    plan.now = BEGIN + 4 * MINUTE
-    plan.ask(Edit(DefinitionChanges(time_zone="UTC")))
-    assert (plan.state.missed, plan.minute) == ({}, 60)
 
 
 def test_a_pause_lets_the_attempt_end_and_skips_instants() -> None:

@@ -257,7 +257,7 @@ class Batch:
     operations end, each with its final status. `upserts` has the rows in their stored form. `relied_on` has finished timers
     whose end is part of an answer, so that their deletes belong to this batch. `suspended` has rows that leave the window
     and stay stored. `answers` belong to `ops`, in order. `parts` are those that the batch writes as a whole. `events` are
-    observed when the batch is durable. `refused` says whether operations were refused that would have been in it, so that
+    observed when the batch is durable. `refused` states whether operations were refused that would have been in it, so that
     rows that waited for them may be due. `accounted` has, of schedules whose occurrences the batch records, how many instants
     were accounted for before and are after it. `reckoned` is how much of the reckoning of schedules that one commit may do
     was done for it.
