@@ -73,7 +73,7 @@ MUTATIONS = [
     _mutation(
         "an attempt begins while a client changes its schedule",
         10,
-        never(DISPATCHER + "_waits", "window.is_changing"),
+        never(DISPATCHER + "_waits", "shard.window.is_changing"),
         caught_by="test_no_attempt_begins_while_a_client_changes_its_schedule",
     ),
     _mutation(
@@ -170,5 +170,17 @@ MUTATIONS = [
         0,
         always(CHANGES + "_marked", "managed_by"),
         caught_by="test_who_manages_a_schedule_stays_unless_another_is_named",
+    ),
+    _mutation(
+        "what a refused change let wait is not dispatched",
+        0,
+        drop("tocsin.timers.engine.committer:CommitLane._refuse_clients", "shard.changed"),
+        caught_by=_UPKEEP + "test_an_occurrence_that_waits_for_a_change_fires_when_that_is_refused",
+    ),
+    _mutation(
+        "another timing leaves instants behind that are not accounted for",
+        0,
+        rewrite(CHANGES + "_left_by_former", to="return []"),
+        caught_by="tests/unit/test_schedule_timing.py::test_instants_that_another_timing_leaves_behind_are_missed",
     ),
 ]

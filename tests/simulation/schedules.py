@@ -131,10 +131,9 @@ class ScheduleLedger:
         if before.definition.timing != self_after.definition.timing:
             # Planned again behind what has ended. By a clock that is behind, what was called and forgotten is yet to come.
             life.greatest_called = min(life.greatest_called, new)
-            return
         if timer.status is Status.CANCELED:
             return
-        self._account(uuid, timer, before.state, self_after.state, runs)
+        self._account(uuid, before.definition, timer, before.state, runs)
 
     def _ended(self, uuid: bytes, life: _Life, run: Run) -> None:
         name = run.firing.partition(".")[0]
@@ -148,10 +147,12 @@ class ScheduleLedger:
         if run.firing.partition(".")[0] not in life.called:
             self._broken("NEVER CALLED", uuid, f"{run.firing} ended as {run.status}")
 
-    def _account(self, uuid: bytes, timer: Timer, old: State, new: State, runs: list[Run]) -> None:
+    def _account(self, uuid: bytes, former: Definition, timer: Timer, old: State, runs: list[Run]) -> None:
+        """Every instant by the former definition up to the present position has fired, has begun, or is missed."""
         assert timer.schedule is not None
+        new = timer.schedule.state
         # What its calendar excludes is missed, too; whether it did when an instant passed is known only to the node.
-        definition = msgspec.structs.replace(timer.schedule.definition, skip=())
+        definition = msgspec.structs.replace(former, skip=())
         occurrences = Occurrences(definition, uuid, timer.created_at)
         passed = []
         for at in occurrences.following(old.position):

@@ -4,19 +4,23 @@ reach rows that wait."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from typing import Any
 
+from tests.support.cases import each
 from tocsin.administration import CALENDAR_RECORDS
 from tocsin.model.calendar import WEEKDAYS, Calendar
-from tocsin.model.ids import schedule_uuid
+from tocsin.model.errors import StoreUnavailable
+from tocsin.model.ids import schedule_uuid, timer_uuid
 from tocsin.model.recurrence import tzdata_version
 from tocsin.model.run import decode_run
-from tocsin.model.schedule import Definition, Schedule, State
-from tocsin.model.timer import Timer
-from tocsin.ports.observer import SchedulesReplanned
-from tocsin.ports.store import generation
+from tocsin.model.schedule import Definition, Pause, Schedule, State
+from tocsin.model.timer import Changes, Timer
+from tocsin.ports.observer import SchedulesReplanned, TimerSuspended
+from tocsin.ports.store import Applied, Found, ShardBatch, generation
 from tocsin.testing.clock import EPOCH_US
-from tocsin.timers.engine.rows import Row, stored
+from tocsin.timers.engine.rows import OpKind, Row, WriteOp, stored
 
 from .crowd import SECOND, Crowd
 
@@ -131,3 +135,82 @@ def test_a_changed_calendar_reaches_schedules_that_wait() -> None:
     for call in crowd.receivers.calls:
         called.setdefault(call.invocation.timer_id, []).append((call.at_us - EPOCH_US) // SECOND)
     assert called == {"excluded": [5, 30, 60, 90], "allowed": [120, 150, 180, 210, 240]}
+
+
+class HesitantCrowd(Crowd):
+    """A commit, or what it reads, takes `takes_s`, and then fails if it `fails`."""
+
+    def __init__(self, **limits: Any) -> None:
+        super().__init__(**limits)
+        self.takes_s, self.fails = 0.0, False
+        self._apply, self._fetch = self.store.apply, self.store.fetch
+        self.store.apply, self.store.fetch = self._applied, self._fetched  # type: ignore[method-assign]
+
+    async def _applied(self, batches: Sequence[ShardBatch]) -> list[Applied]:
+        await self._hesitate()
+        return await self._apply(batches)
+
+    async def _fetched(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+        await self._hesitate()
+        return await self._fetch(shard_id, uuids)
+
+    async def _hesitate(self) -> None:
+        takes_s, self.takes_s = self.takes_s, 0.0
+        if takes_s:
+            await asyncio.sleep(takes_s)
+            if self.fails:
+                raise StoreUnavailable("away")
+
+    def accept(self, shard: int, op: WriteOp, deadline_s: float | None = None) -> None:
+        """A client's write, now."""
+        op.deadline_us = None if deadline_s is None else self.clock.boottime_us() + int(deadline_s * SECOND)
+        self.supervisor.shards[shard].accept(op)
+
+
+@each("takes_s, fails, reads", ((0.3, True, True), (0.3, True, False), (0.3, False, False), (2.9, False, False)))
+def test_an_occurrence_that_waits_for_a_change_fires_when_that_is_refused(
+    takes_s: float, fails: bool, reads: bool
+) -> None:
+    """A pause is accepted just before the instant. Then what its batch reads fails, or the batch itself, or the pause expires
+    while another shard's batch is written: before its own is assembled, or while that lasts."""
+    crowd = HesitantCrowd(shards=2, lanes=1)
+    keep(crowd, "s", Definition(every_us=600 * SECOND, anchor=EPOCH_US + 5 * SECOND), 5)
+
+    async def pause() -> None:
+        await asyncio.sleep(4.9 - crowd.loop.time())
+        crowd.takes_s, crowd.fails = takes_s, fails
+        other = WriteOp(OpKind.UPDATE, timer_uuid("a", "t"), "a", changes=Changes(description="other"))
+        if not fails:
+            crowd.create("t", "fine", 900, shard=1)
+            await asyncio.sleep(0.01)
+        if reads:
+            crowd.accept(0, other)
+        pause = WriteOp(OpKind.SCHEDULE, schedule_uuid("a", "s"), "a", change=Pause())
+        crowd.accept(0, pause, None if fails else 0.2)
+
+    crowd.run(60, pause)
+    (call,) = crowd.receivers.calls
+    assert 5 * SECOND <= call.at_us - EPOCH_US < 6.5 * SECOND
+
+
+def test_a_late_schedule_whose_time_zone_is_unknown_here_is_suspended_and_stops_nothing() -> None:
+    """As after an upgrade or a rollback to other time zones. One is due when the node starts, one while it runs beside a
+    shard that is woken at the same instant, and one waits; the passes over all schedules read them, too."""
+    crowd = Crowd(shards=2)
+    unknown = Definition(cron="0 0 * * * *", time_zone="Etc/Nowhere")
+    late = keep(crowd, "late", unknown, -5, tzdata="2000.1")
+    keep(crowd, "ahead", unknown, 900, tzdata="2000.1")
+    broken = keep(crowd, "expression", Definition(cron="no expression"), 20, tzdata="2000.1")
+    crowd.keep("old", "fine", -5)
+    for shard in (0, 1):
+        crowd.keep(f"same{shard}", "fine", 20, shard=shard)
+
+    crowd.run(60)
+    called = {call.invocation.timer_id: (call.at_us - EPOCH_US) // SECOND for call in crowd.receivers.calls}
+    assert called.keys() == {"old", "same0", "same1"} and called["same0"] == called["same1"] == 20
+    live = crowd.store._shards[0].live
+    reason = "bad_record: ValueError: is not an IANA time zone"
+    assert (live[late].suspended or "").startswith(reason)
+    assert (live[broken].suspended or "").startswith("bad_record: ValueError: ")
+    suspended = [event for event in crowd.events if isinstance(event, TimerSuspended)]
+    assert {event.uuid for event in suspended} == {late, broken}

@@ -27,11 +27,20 @@ from tocsin.administration import (
 from tocsin.model.access import ApiKey, Role, SignIn
 from tocsin.model.audit import AuditEntry, AuditQuery
 from tocsin.model.condition import Condition, OnConflict
-from tocsin.model.errors import ConfigError, PayloadTooLarge, TimerExists, TimerNotFound, TimerNotPending, Unavailable
-from tocsin.model.ids import timer_uuid
+from tocsin.model.errors import (
+    ConfigError,
+    InvalidInput,
+    PayloadTooLarge,
+    TimerExists,
+    TimerNotFound,
+    TimerNotPending,
+    Unavailable,
+)
+from tocsin.model.ids import schedule_uuid, timer_uuid
 from tocsin.model.namespace import DamagedNamespace
 from tocsin.model.run import Run, RunStatus, encode_run
-from tocsin.model.timer import Changes, RawBody, Status, damaged_record
+from tocsin.model.schedule import Definition, ScheduleStatus
+from tocsin.model.timer import Changes, RawBody, Status, damaged_record, decode_record, encode_record
 from tocsin.ports.observer import Event, NamespaceDamaged, RecordDamaged, TimerSuspended
 from tocsin.ports.store import Capabilities, HistoryRow, RunRow, ShardBatch, StoredRow
 from tocsin.server.stores import check_payload_limit
@@ -41,6 +50,8 @@ from tocsin.telemetry.clock import SystemClock
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.history import runs_page
 from tocsin.timers.listing import ListRequest
+from tocsin.timers.schedules import ScheduleListRequest, Schedules
+from tocsin.web.http.schedules import schedule_answer
 
 ROW_BYTES_MAX = 40_000
 RESERVE_BYTES = 32 * 1024
@@ -201,3 +212,30 @@ async def test_damaged_records_are_left_out_and_reported() -> None:
     await delete_api_key(store, "k0")
     await purge_audit(store, now_us, "", 9)
     assert await store.records(SIGN_INS, limit=9) == await store.records(AUDIT, limit=9) == []
+
+
+@pytest.mark.parametrize("definition", [Definition(cron="0 9 * * *", time_zone="Etc/Nowhere"), Definition(cron="noon")])
+async def test_a_schedule_whose_rule_is_unknown_here_is_listed_without_instants(
+    node: Node, store: MemoryStore, definition: Definition
+) -> None:
+    """As a node with another database of time zones has stored it."""
+    schedules = Schedules(node.service)
+    for name in ("odd", "sound"):
+        await schedules.create(timer(name), Definition(cron="0 9 * * *"))
+    uuid = schedule_uuid("default", "odd")
+    row = store._shards[0].live[uuid]
+    changed = decode_record(row.record)
+    assert changed.schedule is not None
+    changed.schedule = msgspec.structs.replace(changed.schedule, definition=definition)
+    store._shards[0].live[uuid] = row._replace(record=encode_record(changed))
+    request = ScheduleListRequest("default")
+    soonest = await schedules.soonest(request, 10)
+    assert soonest is not None
+    for views in (soonest[0], (await schedules.list(request))[0]):
+        assert {view.timer.id: len(view.next_instants) for view in views} == {"odd": 0, "sound": 3}
+    odd = await schedules.get("default", "odd")
+    assert odd.status is ScheduleStatus.ACTIVE
+    assert schedule_answer(odd).next_instants == []
+    with pytest.raises(InvalidInput, match="can't be read"):
+        schedules.instants_of(odd)
+    await schedules.delete("default", "odd")

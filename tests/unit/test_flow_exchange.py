@@ -247,6 +247,24 @@ def test_a_node_that_is_asked_reports_to_the_new_home() -> None:
     assert len(crowd.receivers.calls) == 5
 
 
+def test_a_key_whose_attempt_ended_while_the_home_was_unknown_is_forgotten_when_that_is_here() -> None:
+    crowd, _ = elsewhere(1)
+    flows, placement = crowd.supervisor.dispatcher.flows, crowd.supervisor.placement
+    left: list[bool] = []
+
+    async def move() -> None:
+        crowd.receivers.takes_s["fine"] = 0.3
+        await asyncio.sleep(1.2)
+        placement.owner = lambda shard_id: None  # type: ignore[method-assign]
+        await asyncio.sleep(1)
+        left.append(flows.known("a", "vendor") is not None)
+        type(flows).own(flows, crowd.supervisor.shards[0])
+        left.append(flows.known("a", "vendor") is not None)
+
+    crowd.run(8, move)
+    assert left == [True, False]
+
+
 def test_slots_of_a_dead_node_are_free_again() -> None:
     crowd = Crowd()
     crowd.flows = [Flow("a", "vendor", 0, 0, per_key=FlowLimits(parallelism=1))]

@@ -18,7 +18,7 @@ from tocsin.timers.schedules import ScheduleView
 from tocsin.web.pages.context import Fields
 from tocsin.web.pages.presentation import State
 from tocsin.web.pages.schedules.forms import ScheduleForm, command
-from tocsin.web.pages.schedules.presentation import preview, state_of, version, zoned
+from tocsin.web.pages.schedules.presentation import preview, state_of, version, zone_of, zoned
 
 NOW = parse_instant("2026-11-22T12:00:00Z")
 DEFINITION = Definition(
@@ -203,6 +203,11 @@ def test_instants_are_shown_in_the_schedules_zone() -> None:
     assert zoned([INSTANT_MAX], "Pacific/Kiritimati")[0].local == "Fri 9999-12-31 23:59:59 UTC"
     first = view(msgspec.structs.replace(DEFINITION, time_zone="America/New_York", start_at=INSTANT_MIN))
     assert ScheduleForm.of(first).changes(first) == {"namespace": "default", "scheduleId": "s"}
+
+
+def test_a_schedule_with_a_zone_that_is_unknown_here_is_shown_in_utc_and_edited_with_its_own() -> None:
+    unknown = Definition(cron="0 9 * * *", time_zone="Etc/Nowhere")
+    assert (zone_of(unknown), ScheduleForm.of(view(unknown)).zone) == ("UTC", "Etc/Nowhere")
 
 
 def test_state_and_version_follow_the_occurrence_at_hand() -> None:

@@ -76,10 +76,12 @@ async def looking() -> Looking:
     return found
 
 
-async def test_runs_are_taken_in_parts_that_a_store_can_write_at_once(looking: Looking) -> None:
+@pytest.mark.parametrize("ended", [150, 1_200])
+async def test_runs_are_taken_in_parts_that_a_store_can_write_at_once(looking: Looking, ended: int) -> None:
+    """Also of more than are read at once, after looks have failed for long."""
     first = await looking.ended([], schedule(START))
     watched = Watched((await looking.look(None, first)).generation)
-    many = [run(START + number * S, START + number * S) for number in range(150)]
+    many = [run(START + number * S, START + number * S) for number in range(ended)]
     found = await looking.ended(many, schedule(START + HOUR))
     taken: list[int] = []
     while True:

@@ -279,14 +279,18 @@ def instants(
 def next_instants(
     schedule: Schedule, uuid: bytes, created_at: int, now_us: int, count: int, calendars: Calendars
 ) -> Iterator[int]:
-    """The next regular instants of a schedule, as far as its number of occurrences allows."""
+    """The next regular instants of a schedule, as far as its number of occurrences allows; none if its time zone or its
+    expression, which a node with others has stored, can't be read here."""
     definition, state = schedule.definition, schedule.state
     if definition.occurrences_max is not None:
         count = min(count, definition.occurrences_max - state.occurrences)
     after = max(now_us, state.position)
-    return instants(
-        definition, uuid, after, max(count, 0), created_at=created_at, calendars=calendars, skips=state.skips
-    )
+    try:
+        return instants(
+            definition, uuid, after, max(count, 0), created_at=created_at, calendars=calendars, skips=state.skips
+        )
+    except ValueError:
+        return iter(())
 
 
 def check(definition: Definition, now_us: int) -> list[FieldError]:

@@ -153,10 +153,14 @@ class Schedules:
         return self._timers.calendars.known(namespace)
 
     def instants_of(self, view: ScheduleView) -> Occurrences:
-        """The regular instants of a schedule, as its calendars leave them."""
-        return Occurrences(
-            view.definition, view.uuid, view.timer.created_at, self.calendars(view.timer.namespace), view.skips
-        )
+        """The regular instants of a schedule, as its calendars leave them. Raises InvalidInput if its time zone or its
+        expression can't be read here."""
+        calendars = self.calendars(view.timer.namespace)
+        try:
+            return Occurrences(view.definition, view.uuid, view.timer.created_at, calendars, view.skips)
+        except ValueError as error:
+            reason = f"names a schedule whose time zone or expression can't be read: {error}"
+            raise InvalidInput(FieldError("scheduleId", reason)) from error
 
     async def check_calendars(self, namespace: str, definition: Definition) -> None:
         """Raises InvalidInput if the definition names calendars that the namespace doesn't have."""

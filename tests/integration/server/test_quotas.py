@@ -174,3 +174,14 @@ async def test_pending_timers_are_counted_and_limited_once_the_first_count_is_co
     ).status_code == 200
     await node("namespaces/update", name="shop", quotas={"pending": None})
     assert (await node.create("most")).status_code == 200
+
+
+async def test_debounced_creates_that_join_one_another_count_as_one_timer(node: Node) -> None:
+    await node("namespaces/create", name="shop", numShards=2, quotas={"pending": 10})
+    await node.count()
+    for _ in range(50):
+        joined = await node.create("often", onConflict="debounce", delay="1h", maxDelay="2h")
+        assert joined.status_code == 200
+    assert await node.pending() == 1
+    assert all(await node.created(*(f"t{number}" for number in range(9))))
+    refused(await node.create("more"))

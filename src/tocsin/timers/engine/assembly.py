@@ -153,6 +153,7 @@ class Assembly:
             if op.deadline_us is not None and op.deadline_us <= self._boot_us:
                 window.pending.popleft()
                 window.refuse(op, RequestExpired(EXPIRED), self._boot_us)
+                batch.refused = True
                 continue
             if isinstance(op, Part):
                 if self._write_part(op, rows_max - batch.writes, bytes_max - batch.bytes):
@@ -505,6 +506,7 @@ class Assembly:
         window.pending.popleft()
         if present is None:
             window.refuse(op, DefiniteFailure(f"the timer can't be written: {reason}"), self._boot_us)
+            self._batch.refused = True
         else:
             window.suspend_retrying(present, f"bad_record: {reason}")
 

@@ -149,8 +149,8 @@ class CommitLane:
                 if waiting.deadline_us is not None and waiting.deadline_us <= now:
                     waiting.answer(ShardUnavailable(_UNCONFIRMED_IN_TIME))
         for shard in dict.fromkeys((*shards, *self._dirty)):
-            if shard.window is not None:
-                shard.window.expire(now)
+            if shard.window is not None and shard.window.expire(now):
+                shard.changed()
         self._schedule_deadline_check(shards)
 
     def _expect(self, clients: int, began_us: int) -> None:
@@ -235,6 +235,8 @@ class CommitLane:
                 reserve(self._context, batch, 1)
             for uuid, reason in batch.unusable:
                 self._context.observe(WriteRefused(shard.shard_id, uuid, reason))
+            if batch.refused:
+                shard.changed()
             if (writes := batch.writes) or batch.finished or batch.drains_events:
                 left -= writes + len(batch.finished) + len(batch.events_removed)
                 writes_left -= writes
@@ -402,6 +404,8 @@ class CommitLane:
         for shard in shards:
             if shard.window is not None:
                 shard.window.refuse_clients(error, self._context.clock.boottime_us())
+                # A schedule's row may be due that waited for a change.
+                shard.changed()
 
     def _failed(self, batches: list[tuple[Shard, Batch]], kind: str, error: Exception) -> None:
         self._context.observe(BatchFailed(self._index, len(batches), kind, str(error)))

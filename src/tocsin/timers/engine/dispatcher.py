@@ -6,7 +6,7 @@ import asyncio
 
 from tocsin.model.batch import CallbackBatch
 from tocsin.model.namespace import Namespace
-from tocsin.model.timer import Timer
+from tocsin.model.timer import UNUSABLE, Timer
 from tocsin.ports.forward import REFUSED, UNOPENED, Obstacle, credential_of
 from tocsin.ports.observer import DispatchPaused, DispatchResumed
 from tocsin.timers.engine.admission import TURNS_MAX, Admission
@@ -233,8 +233,7 @@ class Dispatcher:
             if timer.monitor.definition.schedule is not None:
                 self.context.look(shard, row)
             elif not window.is_changing(row.key[1]):
-                window.move_on(row)
-                shard.lane.schedule(shard, urgent=False)
+                shard.move_on(row)
             return
         namespace = self.context.namespaces.get(timer.namespace)
         if namespace is not None and namespace.held:
@@ -310,23 +309,24 @@ class Dispatcher:
         return until_us is None or self.context.clock.boottime_us() + row.timer.timeout_us <= until_us
 
     def _waits(self, shard: Shard, row: Row, now: int) -> bool:
-        """Whether a schedule's due row must not fire: a client is changing it, or it gives way and is planned again. It has
-        to be deferred until that is durable."""
-        window = shard.window
-        assert window is not None
-        if window.is_changing(row.key[1]):
+        """Whether a schedule's due row must not fire: a client is changing it, it gives way and is planned again, or its time
+        zone or expression can't be read here (rule 15). It has to be deferred until that is durable."""
+        assert shard.window is not None
+        if shard.window.is_changing(row.key[1]):
             return True
-        if not gives_way(row.timer, row.key[1], now, self.context.calendars_of(row.timer.namespace)):
-            return False
-        window.move_on(row)
-        shard.lane.schedule(shard, urgent=False)
+        try:
+            if not gives_way(row.timer, row.key[1], now, self.context.calendars_of(row.timer.namespace)):
+                return False
+        except UNUSABLE as error:
+            self._suspend(shard, row, f"bad_record: {type(error).__name__}: {error}")
+            return True
+        shard.move_on(row)
         return True
 
     def _suspend(self, shard: Shard, row: Row, reason: str) -> None:
         """Queues the suspension of a deferred row."""
-        window = shard.window
-        assert window is not None
-        window.suspend(row, reason)
+        assert shard.window is not None
+        shard.window.suspend(row, reason)
         shard.note_suspension(row, reason)
 
     # ------------------------------------------------------------------ what waits for a slot

@@ -519,6 +519,9 @@ class FlowControl:
         for rule in list(self.at_shard.get(shard_id, {}).values()):
             self._link(rule)
             self.wake_rule(rule)
+            # Nothing is reported to a home that is here: keys whose attempts ended while it was unknown have nothing left.
+            for state in list(rule.keys.values()):
+                self.settle(state)
 
     def wake_rule(self, rule: RuleState) -> None:
         """Has all that waits for the rule served, and reported if its home is elsewhere."""

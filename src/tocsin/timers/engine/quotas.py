@@ -55,7 +55,9 @@ def note_committed(context: Context, batch: Batch) -> None:
         for row in part.rows:
             note(row, 1)
     for op, answer in zip(batch.ops, batch.answers, strict=True):
-        if op.kind in (OpKind.CREATE, OpKind.REPLAY) and type(answer) is Row:
+        if type(answer) is not Row:
+            continue
+        if op.kind is OpKind.REPLAY or (op.kind is OpKind.CREATE and not answer.timer.has_joined):
             note(answer, 1)
     for row in batch.ended.values():
         note(row, -1)

@@ -12,7 +12,7 @@ from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace
 from tocsin.model.namespace import Namespace
 from tocsin.model.recurrence import tzdata_version
 from tocsin.model.schedule import Replan
-from tocsin.model.timer import decode_record, planned_schedule
+from tocsin.model.timer import UNUSABLE, decode_record, planned_schedule
 from tocsin.ports.completion import Completion
 from tocsin.ports.observer import LoadFailed, SchedulesReplanned
 from tocsin.ports.store import StoredRow
@@ -133,7 +133,7 @@ class _Replanned(Completion[Row | None]):
 
 def _has_moved(row: StoredRow, calendars: Calendars) -> bool:
     """Whether the stored row waits for another instant than by this node's time zones and calendars. A row that can't be read
-    is no matter here: the loader reports it."""
+    is no matter here: the loader reports it, or the dispatcher when it is due."""
     planned = planned_schedule(row.record)
     if planned is None:
         return False
@@ -144,5 +144,5 @@ def _has_moved(row: StoredRow, calendars: Calendars) -> bool:
         return False
     try:
         return has_moved(decode_record(row.record), row.uuid, calendars)
-    except RecordUndecodable:
+    except (RecordUndecodable, *UNUSABLE):
         return False

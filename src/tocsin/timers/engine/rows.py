@@ -257,7 +257,8 @@ class Batch:
     operations end, each with its final status. `upserts` has the rows in their stored form. `relied_on` has finished timers
     whose end is part of an answer, so that their deletes belong to this batch. `suspended` has rows that leave the window
     and stay stored. `answers` belong to `ops`, in order. `parts` are those that the batch writes as a whole. `events` are
-    observed when the batch is durable. `accounted` has, of schedules whose occurrences the batch records, how many instants
+    observed when the batch is durable. `refused` states whether operations were refused that would have been in it, so that
+    rows that waited for them may be due. `accounted` has, of schedules whose occurrences the batch records, how many instants
     were accounted for before and are after it. `reckoned` is how much of the reckoning of schedules that one commit may do
     was done for it.
     """
@@ -277,6 +278,7 @@ class Batch:
     monitors: set[bytes] = field(default_factory=set)
     #: (uuid, reason) of operations and history rows that could not be encoded as records.
     unusable: list[tuple[bytes, str]] = field(default_factory=list)
+    refused: bool = False
     #: Timers that the batch creates in namespaces whose pending timers have a quota.
     creates: dict[str, int] = field(default_factory=dict)
     #: Operations of parts.

@@ -46,6 +46,7 @@ from tocsin.model.timer import Status, Timer
 from tocsin.timers.engine.monitoring import version_of
 from tocsin.timers.engine.recurring import (
     DEFINED,
+    MissedRange,
     Turn,
     added,
     by_reason,
@@ -190,22 +191,45 @@ def _redefined(
     timer: Timer, wanted: Timer, definition: Definition, uuid: bytes, found: Subject, now_us: int
 ) -> Turn | Timer:
     """The schedule with another definition. The current occurrence goes on if it has begun; other timing is planned strictly
-    after now."""
+    after now, and what the former one leaves until then is missed."""
     present, state = state_of(timer)
     if present == definition and _same(timer, wanted):
         return timer
     fields = {name: getattr(wanted, name) for name in DEFINED}
-    begun = found.in_flight or has_begun(timer)
+    begun, missed = found.in_flight or has_begun(timer), list[MissedRange]()
     if present.timing != definition.timing:
+        missed = _left_by_former(timer, uuid, found, now_us)
         # Also after the occurrence that goes on, whose node's clock may be ahead.
         at_hand = timer.execute_at if begun and state.source is Source.REGULAR else now_us
-        state = msgspec.structs.replace(state, position=max(state.position, now_us, at_hand))
+        state = msgspec.structs.replace(
+            state,
+            position=max(state.position, now_us, at_hand),
+            missed=added(state.missed, by_reason(missed)),
+            skips=tuple(each for each in state.skips if each > now_us),
+        )
     changed = msgspec.structs.replace(timer, updated_at=now_us, schedule=Schedule(definition, state), **fields)
     if present.timing == definition.timing or begun:
-        return Turn(changed, found.at, changed="changed")
+        return Turn(changed, found.at, missed, changed="changed")
     turn = plan(changed, uuid, now_us, Missed.LATE, found.calendars)
-    turn.changed = "changed"
+    turn.missed, turn.changed = missed + turn.missed, "changed"
     return turn
+
+
+def _left_by_former(timer: Timer, uuid: bytes, found: Subject, now_us: int) -> list[MissedRange]:
+    """The instants up to now of a timing that is about to change, except that of an occurrence that has begun."""
+    definition, state = state_of(timer)
+    begun = found.in_flight or has_begun(timer)
+    goes_on = begun and state.source is Source.REGULAR
+    if definition.occurrences_max is not None and state.occurrences + goes_on >= definition.occurrences_max:
+        return []
+    try:
+        occurrences = occurrences_of(timer, uuid, found.calendars)
+    except ValueError:
+        # Nobody knows the instants of a time zone that this node can't read. Another one mends the schedule.
+        return []
+    why = Missed.PAUSED if state.paused is not None else Missed.OVERLAP if begun else Missed.LATE
+    after = max(state.position, timer.execute_at) if goes_on else state.position
+    return missed_between(occurrences, why, after, now_us) + excluded_between(occurrences, state.position, now_us)
 
 
 def _with_state(timer: Timer, state: State, uuid: bytes, found: Subject, now_us: int, changed: str) -> Turn:

@@ -14,7 +14,7 @@ from tocsin.model.ids import namespace_hash, schedule_uuid, shard_of
 from tocsin.model.run import Run, decode_run
 from tocsin.model.timer import Timer, decode_record
 from tocsin.ports.observer import LoadFailed
-from tocsin.ports.store import GENERATION_BYTES, Found, RunRow
+from tocsin.ports.store import GENERATION_BYTES, Found, HistoryRow, RunRow
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.monitoring import monitor_of
 from tocsin.timers.engine.rows import OpKind, Row, WriteOp
@@ -25,8 +25,8 @@ from tocsin.timers.engine.window import Window
 
 #: Monitors whose schedules are read at once.
 _TOGETHER = 64
-#: Runs that one look reads, the latest ones: more than end between two looks at a schedule of seconds.
-_RUNS_MAX = 500
+#: Runs that are read at once: more than end between two looks at a schedule of seconds.
+_RUNS_READ = 500
 #: Runs that one look takes. They are written as periods of the monitor at once, with what has not fired before each, for
 #: which DynamoDB has a hundred rows.
 _TAKEN_MAX = 20
@@ -126,18 +126,29 @@ class ScheduleLooks:
         is_first = state.watched is None
         if before is not None and (is_first or before == after):
             return Seen(began_us, schedule, before)
-        context = self._context
-        most = 1 if is_first else _RUNS_MAX
-        rows = await context.in_turn(context.store.runs(look.schedule_shard, look.schedule, before, most))
         if is_first:
+            rows = await self._runs(look, before, 1)
             # A schedule of this name may begin later, and its first occurrence counts.
             return Seen(began_us, None, _following(rows[0].generation) if rows else _NO_GENERATION)
-        new = [row for row in rows if row.generation >= after]
-        taken = new[-_TAKEN_MAX:]
+        # The oldest ones, newest first, of all that have ended since: many, if looks have failed for long.
+        taken: list[HistoryRow | RunRow] = []
+        count, newest, behind = 0, b"", before
+        while True:
+            rows = await self._runs(look, behind, _RUNS_READ)
+            new = [row for row in rows if row.generation >= after]
+            taken, count = (taken + new)[-_TAKEN_MAX:], count + len(new)
+            newest = newest or (new[0].generation if new else b"")
+            if not new or len(new) < len(rows):
+                break
+            behind = new[-1].generation
         runs = [run for row in reversed(taken) if (run := _decoded(row)) is not None]
-        if len(taken) < len(new):
+        if len(taken) < count:
             return Seen(began_us, schedule, _following(taken[0].generation), runs, more=True)
-        return Seen(began_us, schedule, before or (_following(new[0].generation) if new else b""), runs)
+        return Seen(began_us, schedule, before or (_following(newest) if newest else b""), runs)
+
+    async def _runs(self, look: _Look, before: bytes | None, most: int) -> list[HistoryRow | RunRow]:
+        context = self._context
+        return await context.in_turn(context.store.runs(look.schedule_shard, look.schedule, before, most))
 
     def _move_on(self, shard: Shard, window: Window, row: Row, seen: Seen) -> None:
         if shard.closed or not window.holds(row):

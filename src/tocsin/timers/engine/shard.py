@@ -135,6 +135,12 @@ class Shard:
         if attempt in self._orphaned:
             self._orphaned.remove(attempt)
 
+    def move_on(self, row: Row) -> None:
+        """Has what becomes of a schedule's or monitor's late row written. It must be deferred."""
+        assert self.window is not None
+        self.window.move_on(row)
+        self.lane.schedule(self, urgent=False)
+
     def note_suspension(self, row: Row, reason: str) -> None:
         """Has the queued suspension of a row written, and remembers its reason."""
         self.lane.schedule(self, urgent=False)

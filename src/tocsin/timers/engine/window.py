@@ -512,10 +512,12 @@ class Window:
         for op in self.queue.remove(lambda op: op.supersedes or op.by_client):
             self.refuse(op, error, boot_us)
 
-    def expire(self, boot_us: int) -> None:
-        """Refuses clients' writes that are in no batch and whose deadline has passed at that boot time."""
-        for op in self.queue.remove(lambda op: op.deadline_us is not None and op.deadline_us <= boot_us):
+    def expire(self, boot_us: int) -> bool:
+        """Refuses clients' writes that are in no batch and whose deadline has passed at that boot time; whether there are."""
+        expired = self.queue.remove(lambda op: op.deadline_us is not None and op.deadline_us <= boot_us)
+        for op in expired:
             self.refuse(op, RequestExpired(EXPIRED), boot_us)
+        return bool(expired)
 
     def _forget_creates(self, part: Part, boot_us: int) -> None:
         for uuid in part.uuids:

@@ -216,9 +216,12 @@ def _read(parse: Callable[[str], int], errors: list[FieldError], path: str, text
 
 
 def sentence(definition: Definition) -> str:
-    """When a valid definition runs, in words."""
+    """When a definition runs, in words; its expression itself if that can't be read here."""
     if definition.cron is not None:
-        words = cron_sentence(definition.cron, definition.time_zone)
+        try:
+            words = cron_sentence(definition.cron, definition.time_zone)
+        except ValueError:
+            words = f"{definition.cron}, {definition.time_zone}"
     else:
         assert definition.every_us is not None
         words = every_sentence(definition.every_us)

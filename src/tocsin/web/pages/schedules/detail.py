@@ -7,6 +7,7 @@ from itertools import islice
 from starlette.responses import Response
 
 from tocsin.model.access import Role
+from tocsin.model.errors import InvalidInput
 from tocsin.model.instants import US_PER_DAY
 from tocsin.model.recurrence import time_zone
 from tocsin.model.schedule import Definition, ScheduleStatus
@@ -118,7 +119,10 @@ class ScheduleDetail(Part):
             return []
         zone = time_zone(zone_of(view.definition))
         until = view.next_instants[-1] if view.next_instants else now_us + _WITHOUT_INSTANTS_US
-        found = self._schedules.instants_of(view).excluded_instants(now_us, until)
+        try:
+            found = self._schedules.instants_of(view).excluded_instants(now_us, until)
+        except InvalidInput:
+            return []
         return [
             excluded_words(each, zone, in_zone(now_us, zone))
             for each in islice(found, _EXCLUDED_SHOWN)

@@ -104,7 +104,7 @@ class ScheduleForm(CallbackForm):
         form = cls(
             **cls.callback_texts(view.timer),
             cron=definition.cron or format_duration(definition.every_us or 0),
-            zone=zone_of(definition),
+            zone=definition.time_zone if definition.cron is not None else "UTC",
             anchor=_local(definition.anchor, zone),
             start=_local(definition.start_at, zone),
             end=_local(definition.end_at, zone),

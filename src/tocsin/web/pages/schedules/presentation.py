@@ -71,8 +71,13 @@ def in_zone(instant_us: int, zone: tzinfo) -> datetime:
 
 
 def zone_of(definition: Definition) -> str:
-    """The zone in which a schedule's instants are shown."""
-    return definition.time_zone if definition.cron is not None else "UTC"
+    """The zone in which a schedule's instants are shown: UTC if its own can't be read here."""
+    zone = definition.time_zone if definition.cron is not None else "UTC"
+    try:
+        time_zone(zone)
+    except ValueError:
+        return "UTC"
+    return zone
 
 
 def state_of(view: ScheduleView, now_us: int) -> State:
