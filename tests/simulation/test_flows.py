@@ -347,3 +347,23 @@ def test_a_flow_that_closes_while_its_timers_wait_for_a_slot_is_kept() -> None:
     ]
     assert max(late for timer, late in crowd.late_s().items() if timer.startswith("free")) < 2
     check_forgotten(crowd)
+
+
+@pytest.mark.parametrize("away", ["paused", "hung"])
+@pytest.mark.parametrize("shared", ["namespace", "key", "total"])
+def test_what_waits_for_a_destination_lets_the_others_of_its_limit_pass(away: str, shared: str) -> None:
+    crowd = Crowd(destination_in_flight_max=2, destination_in_flight_min=1)
+    limits = FlowLimits(Rate(10, SECOND))
+    if shared == "namespace":
+        crowd.limits = {"a": limits}
+    else:
+        crowd.flows = [rule("vendor", limits) if shared == "key" else rule("vendor:", None, limits)]
+    crowd.context.paused_destinations = frozenset({"paused"})
+    keys = {"namespace": ["", ""], "key": ["vendor", "vendor"], "total": ["vendor:a", "vendor:b"]}[shared]
+    for i in range(21):
+        crowd.keep(f"f{i}", "fine", i / 1_000, flow=keys[0])
+    for i in range(5):
+        crowd.keep(f"away{i}", away, 0.001 + i / 10_000, flow=keys[i % 2])
+    crowd.run(5)
+    assert len(crowd.late_s()) == 21
+    assert max(crowd.late_s().values()) < 3

@@ -13,6 +13,7 @@ from tocsin.ports.observer import LoadFailed, PageLoaded, TimersResumed, TimerSu
 from tocsin.ports.store import EVENTS_END, EVENTS_START, KEY_MAX, KEY_MIN, FireKey, StoredRow
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.dispatcher import Dispatcher
+from tocsin.timers.engine.resuming import room_for
 from tocsin.timers.engine.rows import TURN_REASON, LoadRequest, OpKind, Row, WriteOp, decoded_row, undecodable_row
 from tocsin.timers.engine.shard import Shard
 from tocsin.timers.engine.window import Window
@@ -263,7 +264,7 @@ class _Resumption:
         room = self._rooms.get(reason)
         if room is None:
             rows_max, bytes_max = self._dispatcher.admission.room_back()
-            rows = min(self._dispatcher.room_for(self._shard, reason), rows_max)
+            rows = min(room_for(self._dispatcher, self._shard, reason), rows_max)
             room = self._rooms[reason] = _Room(rows, bytes_max)
         return room
 

@@ -27,6 +27,7 @@ from tocsin.timers.engine.quotas import PendingCounting
 from tocsin.timers.engine.replanning import Replanning
 from tocsin.timers.engine.retention import forget_dead, purge
 from tocsin.timers.engine.schedule_looks import ScheduleLooks
+from tocsin.timers.engine.resuming import room_for
 from tocsin.timers.engine.shard import POLL_INTERVAL_S, Shard
 from tocsin.timers.engine.tenures import Tenures
 from tocsin.timers.engine.watching import needed_at_us
@@ -303,7 +304,7 @@ class EngineRest:
         if window.longest_wait_us(now_us) or window.retrying:
             return "due timers wait to be sent"
         reasons = shard.suspended.reasons
-        if reasons is None or any(dispatcher.room_for(shard, reason) for reason in reasons):
+        if reasons is None or any(room_for(dispatcher, shard, reason) for reason in reasons):
             # Due timers for which there was no room. The next sweep resumes them.
             self._supervisor.ownership.reconcile()
             return "due timers wait for room"
