@@ -247,6 +247,9 @@ class FlowControl:
                 return True
             if gate is not state:
                 gate.block(state)
+            if gate.closed_until > boot_us:
+                # Its home is not asked before, so nothing else wakes it then.
+                self._plan(gate, gate.closed_until)
             self.request(rule)
             return False
         home, accounts = rule.home, rule.accounts
