@@ -104,13 +104,13 @@ MUTATIONS = [
     mutation(
         "timers without a credential are resumed before it can be sent",
         24,
-        replace(DISPATCHER + "room_for", "not self.context.credential_gate.obstacle(*found)", by="True"),
+        replace("tocsin.timers.engine.resuming:room_for", "not context.credential_gate.obstacle(*found)", by="True"),
         caught_by=_LATENESS + _WITHOUT,
     ),
     mutation(
         "timers without a credential are not resumed when it can be sent",
         24,
-        replace(DISPATCHER + "room_for", "not self.context.credential_gate.obstacle(*found)", by="False"),
+        replace("tocsin.timers.engine.resuming:room_for", "not context.credential_gate.obstacle(*found)", by="False"),
         caught_by=_LATENESS + _WITHOUT,
     ),
     mutation(

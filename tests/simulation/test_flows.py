@@ -16,6 +16,7 @@ from tocsin.model.answer import Response
 from tocsin.model.flow import Flow, FlowLimits, Rate
 from tocsin.model.ids import timer_uuid
 from tocsin.ports.observer import AttemptFinished, TimerSuspended
+from tocsin.ports.store import FireKey, Loaded
 from tocsin.timers.engine.flow_control import FlowControl
 from tocsin.timers.engine.flow_states import KeyState
 from tocsin.timers.engine.rows import OpKind, WriteOp
@@ -130,14 +131,21 @@ def test_a_namespace_and_a_flow_limit_together() -> None:
     check_forgotten(crowd)
 
 
-def test_what_waits_beyond_memory_costs_two_writes_and_fires() -> None:
+@pytest.mark.parametrize("shared", ["key", "total", "namespace"])
+def test_what_waits_beyond_memory_costs_two_writes_and_fires(shared: str) -> None:
     crowd = Crowd(shards=2, window_timers_max=800)
     rate = Rate(50, SECOND)
-    crowd.flows = [rule("vendor", FlowLimits(rate, burst=5))]
+    limits = FlowLimits(rate, burst=5)
+    if shared == "namespace":
+        crowd.limits = {"a": limits}
+        crowd.flows = [rule("vendor:", FlowLimits(Rate(10, SECOND)))]
+    else:
+        crowd.flows = [rule("vendor", limits) if shared == "key" else rule("vendor:", None, limits)]
     for i in range(1_000):
-        crowd.keep(f"t{i}", "fine", -1 + i / 10_000, shard=i % 2, flow="vendor")
+        key = "vendor" if shared == "key" else f"vendor:{i}"
+        crowd.keep(f"t{i}", "fine", -1 + i / 10_000, shard=i % 2, flow=key)
     for i in range(20):
-        crowd.keep(f"f{i}", "other", 2 + i / 10, shard=i % 2)
+        crowd.keep(f"f{i}", "other", 2 + i / 10, shard=i % 2, namespace="b")
     crowd.run(40)
     calls = [call for call in crowd.receivers.calls if crowd.receivers.destination(call.invocation.url) == "fine"]
     assert len(calls) == 1_000
@@ -346,4 +354,54 @@ def test_a_flow_that_closes_while_its_timers_wait_for_a_slot_is_kept() -> None:
         f"o{i}" for i in range(10)
     ]
     assert max(late for timer, late in crowd.late_s().items() if timer.startswith("free")) < 2
+    check_forgotten(crowd)
+
+
+@pytest.mark.parametrize("away", ["paused", "hung"])
+@pytest.mark.parametrize("shared", ["namespace", "key", "total"])
+def test_what_waits_for_a_destination_lets_the_others_of_its_limit_pass(away: str, shared: str) -> None:
+    crowd = Crowd(destination_in_flight_max=2, destination_in_flight_min=1)
+    limits = FlowLimits(Rate(10, SECOND))
+    if shared == "namespace":
+        crowd.limits = {"a": limits}
+    else:
+        crowd.flows = [rule("vendor", limits) if shared == "key" else rule("vendor:", None, limits)]
+    crowd.context.paused_destinations = frozenset({"paused"})
+    keys = {"namespace": ["", ""], "key": ["vendor", "vendor"], "total": ["vendor:a", "vendor:b"]}[shared]
+    for i in range(21):
+        crowd.keep(f"f{i}", "fine", i / 1_000, flow=keys[0])
+    for i in range(5):
+        crowd.keep(f"away{i}", away, 0.001 + i / 10_000, flow=keys[i % 2])
+    crowd.run(5)
+    assert len(crowd.late_s()) == 21
+    assert max(crowd.late_s().values()) < 3
+
+
+def test_of_many_keys_that_wait_in_the_store_memory_has_the_rule() -> None:
+    crowd = Crowd(window_timers_max=400)
+    crowd.flows = [rule("vendor:", FlowLimits(parallelism=1), paused=True, paused_until=crowd.now_us() + 10 * SECOND)]
+    for i in range(3_000):
+        crowd.keep(f"t{i}", "fine", -1 + i / 10_000, flow=f"vendor:{i}")
+    (shard,), reads = crowd.supervisor.shards.values(), []
+    load = crowd.store.load_suspended
+
+    async def load_suspended(shard_id: int, after: FireKey, limit: int) -> Loaded:
+        reads.append(crowd.loop.time())
+        return await load(shard_id, after, limit)
+
+    crowd.store.load_suspended = load_suspended  # type: ignore[method-assign]
+
+    async def look() -> None:
+        await asyncio.sleep(5)
+        suspended, before = shard.suspended, len(reads)
+        assert suspended.reasons is not None
+        assert max(len(each) for each in (suspended.reasons, suspended.recent, suspended.found)) <= 1_001
+        await asyncio.sleep(3)
+        # Nothing is read while all of it is paused.
+        assert len(reads) == before
+
+    crowd.run(60, look)
+    assert len(crowd.receivers.calls) == 3_000
+    # When all are let go at once, some have to wait for their destination as well.
+    assert sum(isinstance(event, TimerSuspended) for event in crowd.events) < 3_300
     check_forgotten(crowd)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from tests.simulation.crowd import Crowd
 
+from tocsin.model.answer import Response
 from tocsin.model.errors import Unavailable
 from tocsin.model.flow import Flow, FlowLimits
 from tocsin.ports.flows import FlowAnswer, FlowGrant, FlowReport, HomePlace, KeyReport, RuleReport
@@ -228,6 +229,20 @@ def test_a_grant_that_is_not_used_is_returned() -> None:
     crowd.run(9, look)
     assert len(crowd.receivers.calls) == 2
     assert [report.rules[0].begun for report in home.reports if report.rules][-1] == 1
+
+
+def test_a_flow_that_its_receiver_closed_opens_by_itself() -> None:
+    def script(crowd: Crowd, home: ScriptedHome) -> None:
+        limits = FlowLimits(parallelism=1)
+        crowd.flows = [Flow("a", "vendor", 0, 0, per_key=limits, close_on_retry_after=True)]
+        crowd.receivers.answers["fine"] = (Response(429, retry_after="4"), 2.5)
+
+    crowd, _ = elsewhere(2, script)
+    crowd.run(9)
+    first, *later = [call.at_us - crowd.receivers.calls[0].at_us for call in crowd.receivers.calls]
+    assert first == 0
+    assert 4_000_000 <= later[0] < 4_200_000
+    assert {call.invocation.timer_id for call in crowd.receivers.calls} == {"t0", "t1"}
 
 
 def test_a_node_that_is_asked_reports_to_the_new_home() -> None:

@@ -466,6 +466,12 @@ class Admission:
             return 0
         return max(most * 2 // RESUME_PARTS - waiting, slots, 0)
 
+    def room_of_flows(self, shard: Shard) -> tuple[int, int]:
+        """How many suspended rows, and bytes of records, the shard may resume in one sweep for all keys of flows together:
+        half of what it may still defer, since what falls due meanwhile has to wait there, too."""
+        rows, size = self._room(shard)
+        return max(rows // 2, 0), max(size // 2, 0)
+
     def room_back(self) -> tuple[int, int]:
         """How many suspended rows, and bytes of records, a shard may resume for one reason in one sweep: half of what it may
         defer, so that rows that can't fire after all need not be suspended again."""

@@ -7,7 +7,7 @@ import asyncio
 from tocsin.model.batch import CallbackBatch
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import UNUSABLE, Timer
-from tocsin.ports.forward import REFUSED, UNOPENED, Obstacle, credential_of
+from tocsin.ports.forward import Obstacle
 from tocsin.ports.observer import DispatchPaused, DispatchResumed
 from tocsin.timers.engine.admission import TURNS_MAX, Admission
 from tocsin.timers.engine.alarm import Alarm
@@ -23,8 +23,9 @@ from tocsin.timers.engine.rows import HELD, Row
 from tocsin.timers.engine.shard import Shard
 from tocsin.timers.engine.slots import Slots
 
-#: Timers of an ordered key that are resumed at least while those in memory wait for them.
-ORDERED_ROWS = 16
+#: Rows that wait for a busy destination after one look at their flow's key, and after how long it is looked at again: while
+#: such a destination answers, what leaves it brings more, and each of those rows may have to return to the key.
+_PASSED_MAX, _PASSED_CHECK_US = 16, 1_000_000
 
 
 class Dispatcher:
@@ -263,6 +264,9 @@ class Dispatcher:
         window = shard.window
         assert window is not None
         window.defer()
+        self._defer_or_suspend(shard, row, place, has_room=has_room)
+
+    def _defer_or_suspend(self, shard: Shard, row: Row, place: Place, *, has_room: bool) -> None:
         if not self.admission.defer_within_memory(shard, row, place, has_room=has_room):
             self._suspend(shard, row, self.admission.reason(row.timer.namespace, place, has_room=has_room))
             self.admission.settle(place)
@@ -492,16 +496,23 @@ class Dispatcher:
             self._defer_to_flow(shard, row, flow)
             admission.settle(path)
             return False
-        if flow is not None and flow.rule.ordered:
+        ordered = flow is not None and flow.rule.ordered
+        if ordered:
             # The others wait for it, as if it had begun.
             shard.order.give_turn(row)
-        (self._defer if due else admission.defer)(shard, row, path, has_room=has_room)
+        if due:
+            self._defer(shard, row, path, has_room=has_room)
+        elif ordered:
+            admission.defer(shard, row, path, has_room=has_room)
+        else:
+            # Others of its key follow it: without a bound, a destination that is down would take all the memory.
+            self._defer_or_suspend(shard, row, path, has_room=has_room)
         return False
 
     def serve_flow(self, flow: KeyState, most: int, *, in_turn: bool = False) -> int:
         """Fires what waits for this key, round robin over the shards, while it is open and at most so many rows; how many
-        attempts began. A row that then waits for its destination brings the next one, when it leaves that."""
-        now, fired = self.context.clock.now_us(), 0
+        began, or wait for their destination now. Those let others pass, unless the key is ordered."""
+        now, fired, passed = self.context.clock.now_us(), 0, 0
         if not self._may_dispatch(now):
             return 0
         while fired < most and flow.queues:
@@ -519,10 +530,17 @@ class Dispatcher:
                 elif len(flow.queues) == 1:
                     break
                 continue
-            begun = flow.begun
-            if not self.fire_first(queue, now, in_turn=in_turn):
+            begun, row = flow.begun, queue.rows[0]
+            if self.fire_first(queue, now, in_turn=in_turn):
+                fired += flow.begun - begun
+                continue
+            if flow.rule.ordered:
                 break
-            fired += flow.begun - begun
+            fired += 1
+            passed += self.admission.path(row.timer).drains(self.context.clock.boottime_us())
+            if passed >= _PASSED_MAX:
+                self.flows.check_in(flow, _PASSED_CHECK_US)
+                break
         return fired
 
     def _first_may_begin(self, flow: KeyState) -> bool:
@@ -564,32 +582,6 @@ class Dispatcher:
         if gone:
             self.flows.wake_all()
         self.admission.forget_idle()
-
-    def room_for(self, shard: Shard, reason: str) -> int:
-        """How many of the shard's timers suspended for this reason may be resumed now."""
-        kind, _, name = reason.partition(":")
-        if kind == "namespace":
-            namespace = self.context.namespaces.get(name)
-            busy = (namespace is not None and namespace.held) or name in self.admission.callbacks.blocked
-            return 0 if busy else self.context.limits.resume_rows
-        if kind == "destination":
-            return self.admission.room_for(shard, name)
-        if kind == "flow":
-            return self._room_for_flow(shard, *name.split("/", 1))
-        found = credential_of(reason)
-        tried = (kind in (REFUSED, UNOPENED) or found) and shard.suspended.refused_rounds
-        if tried or (found and not self.context.credential_gate.obstacle(*found)):
-            return self.context.limits.resume_rows
-        return 0
-
-    def _room_for_flow(self, shard: Shard, namespace: str, key: str) -> int:
-        state, slots = self.flows.known(namespace, key), self.flows.room(namespace, key)
-        if state is None:
-            return self.context.limits.resume_rows if slots is None else slots
-        if state.rule.ordered and shard.order.waits_for_stored(namespace, key):
-            # However full memory is: what waits there waits for these.
-            return max(self.admission.room_at(shard, state, slots or 0), ORDERED_ROWS)
-        return self.admission.room_at(shard, state, slots or 0)
 
     def close(self) -> None:
         """Stops firing, and cancels the alarms."""

@@ -247,6 +247,9 @@ class FlowControl:
                 return True
             if gate is not state:
                 gate.block(state)
+            if gate.closed_until > boot_us:
+                # Its home is not asked before, so nothing else wakes it then.
+                self._plan(gate, gate.closed_until)
             self.request(rule)
             return False
         home, accounts = rule.home, rule.accounts
@@ -384,6 +387,9 @@ class FlowControl:
                     # It was woken for something that was planned before.
                     self._plan(opened, opened.granted_until)
                 left -= self._dispatcher.serve_flow(opened, left)
+                if left <= 0 and opened.queues:
+                    # Rows may have gone to their destinations: nothing that ends brings the next ones.
+                    self.wake(opened)
                 self.settle(opened)
 
     def _serve_blocked(self, gate: KeyState | RuleState, most: int) -> int:
@@ -443,6 +449,10 @@ class FlowControl:
         heappush(self._alarms, (boot_us, next(self._alarm_numbers), gate))
         if self._alarms[0][2] is gate:
             self._set_alarm()
+
+    def check_in(self, state: KeyState, wait_us: int) -> None:
+        """Has the key served after that time at the latest."""
+        self._plan(state, self._context.flow_time_us() + wait_us)
 
     def _set_alarm(self) -> None:
         if self._alarm is not None:

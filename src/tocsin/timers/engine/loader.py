@@ -13,8 +13,9 @@ from tocsin.ports.observer import LoadFailed, PageLoaded, TimersResumed, TimerSu
 from tocsin.ports.store import EVENTS_END, EVENTS_START, KEY_MAX, KEY_MIN, FireKey, StoredRow
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.dispatcher import Dispatcher
+from tocsin.timers.engine.resuming import room_for, shared_slots, sharing_rule, waits_in_memory
 from tocsin.timers.engine.rows import TURN_REASON, LoadRequest, OpKind, Row, WriteOp, decoded_row, undecodable_row
-from tocsin.timers.engine.shard import Shard
+from tocsin.timers.engine.shard import OTHER_KEYS, Shard
 from tocsin.timers.engine.window import Window
 
 _MINUTE_US = 60_000_000
@@ -215,6 +216,11 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
         context.observe(TimersResumed(shard.shard_id, resumption.rows))
 
 
+def may_resume(shard: Shard, dispatcher: Dispatcher) -> bool:
+    """Whether the next sweep resumes timers, as far as the reasons are known."""
+    return _Resumption(shard, dispatcher, 1).has_some()
+
+
 def _retry_refused(shard: Shard, context: Context) -> None:
     """Every `refused_retry_interval`, timers whose address was refused are resumed in one round; one that is refused again is
     behind the round by then, and waits for the next."""
@@ -229,16 +235,27 @@ def _retry_refused(shard: Shard, context: Context) -> None:
 class _Room:
     """How many rows, and bytes of records, may still be resumed for one reason."""
 
-    __slots__ = ("bytes", "rows")
+    __slots__ = ("bytes", "may_begin", "rows", "rule")
 
-    def __init__(self, rows: int, size: int) -> None:
+    def __init__(self, rows: int, size: int, rule: str | None = None, *, may_begin: bool = False) -> None:
         self.rows = rows
         self.bytes = size
+        #: The rule of the flow's key, if these rows share the memory for what waits with those of other keys; and whether the
+        #: first of them may begin at once, if the rule lets it.
+        self.rule = rule
+        self.may_begin = may_begin
+
+    def take(self, size: int) -> None:
+        """A row is resumed."""
+        self.rows -= 1
+        self.bytes -= size
+        if self.bytes <= 0:
+            self.rows = 0
 
 
 class _Resumption:
     """What one sweep resumes: at most `resume_rows` in all, and for each reason as much as there is room for, so that no
-    reason's timers keep those of another from being resumed."""
+    reason's timers keep those of another from being resumed. Those of flows, which may have millions of keys, share room."""
 
     def __init__(self, shard: Shard, dispatcher: Dispatcher, rows_max: int) -> None:
         self.rows = 0
@@ -246,31 +263,63 @@ class _Resumption:
         self._dispatcher = dispatcher
         self._rows_max = rows_max
         self._rooms: dict[str, _Room] = {}
+        # What timers of all keys of flows may take of the memory, and how many of each rule need none.
+        self._of_flows = _Room(*dispatcher.admission.room_of_flows(shard))
+        self._slots: dict[str, int] = {}
 
     def worthwhile(self) -> bool:
         """Whether more may be resumed, as far as the reasons are known."""
         if self.rows >= self._rows_max:
             return False
+        return self._shard.order.wants_round or self.has_some(others=True)
+
+    def has_some(self, *, others: bool = False) -> bool:
+        """Whether there is room for something that is suspended for a known reason. `others`: or may be, among the keys of
+        flows that are not distinguished."""
         reasons = self._shard.suspended.reasons
         # Sorted, so that each run of a simulation is the same: a reason's room is that of the moment when it is first needed.
-        return (
-            reasons is None
-            or self._shard.order.wants_round
-            or any(self._room_for(reason).rows > 0 for reason in sorted(reasons))
+        return reasons is None or any(
+            self._has_room(self._room_for(reason))
+            for reason in sorted(reasons)
+            if others or not reason.startswith(OTHER_KEYS)
         )
 
     def _room_for(self, reason: str) -> _Room:
         room = self._rooms.get(reason)
         if room is None:
-            rows_max, bytes_max = self._dispatcher.admission.room_back()
-            rows = min(self._dispatcher.room_for(self._shard, reason), rows_max)
-            room = self._rooms[reason] = _Room(rows, bytes_max)
+            dispatcher = self._dispatcher
+            rows_max, bytes_max = dispatcher.admission.room_back()
+            rows = min(room_for(dispatcher, self._shard, reason), rows_max)
+            rule = sharing_rule(dispatcher, reason)
+            may_begin = rule is not None and not waits_in_memory(dispatcher, reason)
+            room = self._rooms[reason] = _Room(rows, bytes_max, rule, may_begin=may_begin)
         return room
+
+    def _has_room(self, room: _Room) -> bool:
+        if room.rows <= 0:
+            return False
+        return room.rule is None or self._of_flows.rows > 0 or (room.may_begin and self._slots_of(room.rule) > 0)
+
+    def _slots_of(self, rule: str) -> int:
+        slots = self._slots.get(rule)
+        if slots is None:
+            slots = self._slots[rule] = shared_slots(self._dispatcher, rule)
+        return slots
+
+    def _use(self, room: _Room, size: int) -> None:
+        """A row is resumed."""
+        room.take(size)
+        if room.rule is not None:
+            if self._of_flows.rows > 0:
+                self._of_flows.take(size)
+            else:
+                self._slots[room.rule] -= 1
+            room.may_begin = False
 
     def take(self, rows: Sequence[StoredRow]) -> tuple[int, bytes] | None:
         """Resumes those rows of a page for which there is room. Returns the key of the last row handled if the sweep's limit
         is reached, else None."""
-        window, found, order = self._shard.window, self._shard.suspended.found, self._shard.order
+        window, suspended, order = self._shard.window, self._shard.suspended, self._shard.order
         assert window is not None
         for row in rows:
             reason, line = row.suspended or "", order.found(row)
@@ -278,18 +327,15 @@ class _Resumption:
                 continue
             room = self._room_for(reason)
             # Nothing of an ordered key is resumed before what comes earlier.
-            if room.rows <= 0 or (line is not None and order.is_left(line, row.key)):
-                found.add(reason)
+            if not self._has_room(room) or (line is not None and order.is_left(line, row.key)):
+                suspended.left(reason)
                 if line is not None:
                     order.leave(line, row.key)
                 continue
             if line is not None:
                 order.resume(line, row.key)
             self.rows += 1
-            room.rows -= 1
-            room.bytes -= len(row.record)
-            if room.bytes <= 0:
-                room.rows = 0
+            self._use(room, len(row.record))
             window.accept(WriteOp(OpKind.RESUME, row.uuid, row.namespace, expected=row.generation))
             if self.rows >= self._rows_max:
                 return row.key

@@ -15,7 +15,7 @@ from tocsin.timers.engine.flow_order import ShardOrder
 from tocsin.timers.engine.monitored import MonitorMemory
 from tocsin.timers.engine.monitoring import Outage
 from tocsin.timers.engine.parts import Creates
-from tocsin.timers.engine.rows import Batch, InFlightAttempt, Row, WriteOp
+from tocsin.timers.engine.rows import FLOW_REASON, Batch, InFlightAttempt, Row, WriteOp
 from tocsin.timers.engine.window import Window
 
 if TYPE_CHECKING:
@@ -27,13 +27,20 @@ if TYPE_CHECKING:
 POLL_INTERVAL_S = 0.01
 
 
+#: Reasons for which timers of a shard are suspended that it distinguishes. Of further keys of flows, of which there may be
+#: millions, only the rules are known, as reasons of their own.
+REASONS_MAX = 1_000
+OTHER_KEYS = "flows:"
+
+
 class Suspended:
     """The reasons for which timers of the shard are suspended in the store, and how far the present round has read. A round
     over all suspended rows may take several sweeps."""
 
-    __slots__ = ("after", "found", "reasons", "recent", "refused_at", "refused_rounds")
+    __slots__ = ("_context", "after", "found", "reasons", "recent", "refused_at", "refused_rounds")
 
-    def __init__(self) -> None:
+    def __init__(self, context: Context) -> None:
+        self._context = context
         #: None: unknown, because no round has been completed since the claim.
         self.reasons: set[str] | None = None
         #: The key after which the round continues.
@@ -50,9 +57,27 @@ class Suspended:
 
     def note(self, reason: str) -> None:
         """Records that a row is about to be suspended for this reason."""
-        self.recent.add(reason)
+        self._add(self.recent, reason)
         if self.reasons is not None:
-            self.reasons.add(reason)
+            self._add(self.reasons, reason)
+
+    def left(self, reason: str) -> None:
+        """The round has read a row suspended for this reason, and leaves it so."""
+        self._add(self.found, reason)
+
+    def _add(self, reasons: set[str], reason: str) -> None:
+        if len(reasons) >= REASONS_MAX and reason not in reasons and reason.startswith(FLOW_REASON):
+            reason = OTHER_KEYS + rule_of(self._context, reason)
+        reasons.add(reason)
+
+
+def rule_of(context: Context, reason: str) -> str:
+    """Namespace and match of the rule of a flow's key for which timers are suspended; the match is empty for the limits of
+    the namespace itself, and where there is no rule any more."""
+    namespace, key = reason.removeprefix(FLOW_REASON).split("/", 1)
+    rules = context.flows.get(namespace)
+    flow = None if rules is None or not key else rules.find(key)
+    return f"{namespace}/" if flow is None else f"{namespace}/{flow.match}"
 
 
 class Shard:
@@ -77,7 +102,7 @@ class Shard:
         self.closed = False
         #: Until when this node worked on the shard, the last time that it owned it.
         self.lost_at_us = 0
-        self.suspended = Suspended()
+        self.suspended = Suspended(context)
         #: The order of what waits for ordered keys of flows.
         self.order = ShardOrder(lambda: context.flows)
         self._context = context
@@ -108,7 +133,7 @@ class Shard:
         for outage in outages:
             self.window.monitors.add_outage(outage)
         self._orphaned = []
-        self.suspended = Suspended()
+        self.suspended = Suspended(context)
         self.order = ShardOrder(lambda: context.flows)
         self.draining, self.closed = draining, False
         context.observe(ShardClaimed(self.shard_id, epoch))

@@ -20,6 +20,7 @@ from tocsin.timers.engine.dispatcher import Dispatcher
 from tocsin.timers.engine.event_feed import EventSinks
 from tocsin.timers.engine.flow_exchange import FlowExchange
 from tocsin.timers.engine.lease import NodeLease
+from tocsin.timers.engine.loader import may_resume
 from tocsin.timers.engine.membership import Membership
 from tocsin.timers.engine.ownership import FLUSH_US, Ownership
 from tocsin.timers.engine.placement import ObservedPlacement
@@ -302,8 +303,7 @@ class EngineRest:
             return "timers are being loaded"
         if window.longest_wait_us(now_us) or window.retrying:
             return "due timers wait to be sent"
-        reasons = shard.suspended.reasons
-        if reasons is None or any(dispatcher.room_for(shard, reason) for reason in reasons):
+        if may_resume(shard, dispatcher):
             # Due timers for which there was no room. The next sweep resumes them.
             self._supervisor.ownership.reconcile()
             return "due timers wait for room"
