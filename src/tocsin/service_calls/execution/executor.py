@@ -6,6 +6,7 @@ import asyncio
 from functools import partial
 
 from tocsin.model.answer import NoResponse, NotSent
+from tocsin.model.errors import DefiniteFailure
 from tocsin.model.retry import backoff_us
 from tocsin.ports.bus import Delivery, Envelope
 from tocsin.ports.credentials import CallCredentials, NoCallCredentials
@@ -193,24 +194,27 @@ class Executor:
         pending = [order for order in batch if not order.logged]
         if not pending:
             return
+        # Before anything is logged: if this fails, nothing has begun.
+        secrets = await self._secrets.find({order.envelope.tenant_id for order in pending})
+        for order in pending:
+            order.signing = secrets.get(order.envelope.tenant_id)
+        # Read and prepared anew each time: the database may have been away for longer than an execution may wait.
         now_us = self._context.clock.now_us()
+        suspended = [order.key for order in pending if order.suspended]
         try:
-            # Before anything is logged: if this fails, nothing has begun.
-            secrets = await self._secrets.find({order.envelope.tenant_id for order in pending})
-            for order in pending:
-                order.signing = secrets.get(order.envelope.tenant_id)
-            suspended = [order.key for order in pending if order.suspended]
             added = await self._log.begin([self._started(order, now_us) for order in pending], suspended)
-            for order in pending:
-                self._flows.logged(order)
-                if order.execution_id in added:
-                    self._send(order)
-            left_out = [order for order in pending if not order.logged]
-            ours = await self._logged_after_all(left_out) if any(order.uncertain for order in left_out) else set()
+        except DefiniteFailure:
+            raise
         except Exception:
             for order in pending:
-                order.uncertain = True
+                order.uncertain_starts.add(now_us)
             raise
+        for order in pending:
+            self._flows.logged(order)
+            if order.execution_id in added:
+                self._send(order)
+        left_out = [order for order in pending if not order.logged]
+        ours = await self._logged_after_all(left_out)
         for order in left_out:
             if order.execution_id in ours:
                 self._send(order)
@@ -222,7 +226,7 @@ class Executor:
         """Takes those out of the batch whose credential has gone since they were admitted, which may be long ago if the
         database was away: they wait for it. One that was logged nonetheless has begun, and stays."""
         lacking = [order for order in batch if not order.logged and self._lacks_credential(order)]
-        ours = await self._logged_after_all(lacking) if any(order.uncertain for order in lacking) else set()
+        ours = await self._logged_after_all(lacking)
         for order in lacking:
             if order.execution_id in ours:
                 continue
@@ -230,7 +234,6 @@ class Executor:
             if self._draining:
                 self._drop(order)
                 continue
-            order.start, order.uncertain = None, False
             self._flows.ended(order)
             self._slots.answered(order)
             self._slots.released()
@@ -238,22 +241,18 @@ class Executor:
             self._freed(order)
 
     def _started(self, order: Order, now_us: int) -> tuple[ExecutionStart, Envelope]:
-        if order.start is None:
-            start = prepare(order, now_us, self._limits, self._context.seals)
-            event = ExecutionStarted(order.message.service_call_id, order.execution_id, Instant(now_us))
-            order.start = start, self._context.registry.caused_by(order.envelope, event)
-        return order.start
+        start = prepare(order, now_us, self._limits, self._context.seals)
+        event = ExecutionStarted(order.message.service_call_id, order.execution_id, Instant(now_us))
+        return start, self._context.registry.caused_by(order.envelope, event)
 
     async def _logged_after_all(self, orders: list[Order]) -> set[str]:
-        """Which of these executions were logged by an earlier write that failed or had an unknown outcome. Their
-        requests were never sent: taking them as executed would lose them."""
+        """Which of these executions were logged by an earlier write whose outcome was unknown. Their requests were never
+        sent: taking them as executed would lose them."""
+        if not any(order.uncertain_starts for order in orders):
+            return set()
         rows_max = 2 * self._limits.executions_in_flight_max
         rows = {row.execution_id: row.started_at for row in await self._log.unfinished(rows_max)}
-        return {
-            order.execution_id
-            for order in orders
-            if order.uncertain and order.start is not None and rows.get(order.execution_id) == order.start[0].started_at
-        }
+        return {order.execution_id for order in orders if rows.get(order.execution_id) in order.uncertain_starts}
 
     def _begin_refused(self, order: Order, error: Exception) -> None:
         """The bus delivers the order again, by its own rules."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
@@ -42,8 +42,8 @@ _decode_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 @dataclass(slots=True, eq=False)
 class Order:
-    """An order passes through these stages: waiting (for its flow, for its destination), beginning (with `request` and
-    `start`), in flight (`logged`), ending (with `end`)."""
+    """An order passes through these stages: waiting (for its flow, for its destination), beginning (with `request`),
+    in flight (`logged`), ending (with `end`)."""
 
     envelope: Envelope
     message: StartExecution
@@ -56,14 +56,13 @@ class Order:
     signing: SigningSecrets | None = None
     #: Secrets in the request, to be redacted in the response.
     secrets: tuple[bytes, ...] = ()
-    start: tuple[ExecutionStart, Envelope] | None = None
     end: tuple[ExecutionEnd, Envelope] | None = None
     duration_us: int = 0
     logged: bool = False
     #: How often the request did not leave this machine.
     not_sent: int = 0
-    #: Logging it failed; the log may contain it nonetheless.
-    uncertain: bool = False
+    #: The starts whose logging had an unknown outcome: the log may contain one of them.
+    uncertain_starts: set[int] = field(default_factory=set)
     #: It is in the table of orders that wait for their turn, and its deliveries are acknowledged.
     suspended: bool = False
     #: What its attempt has taken of its flow.
