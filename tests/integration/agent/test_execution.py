@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import msgspec
+import pytest
 from standardwebhooks.webhooks import Webhook
 
 from tests.integration.agent.execution_parts import Arrival, Bench, Service, answer, limited
@@ -277,6 +278,25 @@ async def test_a_malformed_order_fails_alone() -> None:
         assert isinstance(bad.settled, InvalidMessage)
         assert isinstance(other.settled, InvalidMessage)
         assert len(service.arrivals) == 1
+
+
+async def test_an_order_that_cannot_be_taken_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
+        taken, bad = bench.order(service.url), bench.order(f"{service.url}/bad")
+        destination = bench.caller.destination
+
+        def fail_for_one(url: str) -> str:
+            if url.endswith("/bad"):
+                raise RuntimeError("a fault")
+            return destination(url)
+
+        monkeypatch.setattr(bench.caller, "destination", fail_for_one)
+        with pytest.raises(RuntimeError):
+            await bench.handlers.handle([taken, bad])
+        # So the bus delivers it again.
+        assert (bad.kept, bench.executor.knows(bench.execution_id(bad))) == (False, False)
+        await bench.changes.until(lambda: bench.has_ended(bench.execution_id(taken)))
+        assert taken.settled == "acked"
 
 
 async def test_an_order_is_acknowledged_once_it_is_logged() -> None:

@@ -103,25 +103,35 @@ class Executor:
         return interrupted
 
     def submit(self, orders: list[tuple[Delivery, StartExecution]]) -> None:
-        """Takes orders whose deliveries were kept. An order for an execution in memory has no further effect; one that
-        is logged already is acknowledged and not executed. While draining, orders stay unacknowledged."""
+        """Takes orders and keeps their deliveries. An order for an execution in memory has no further effect; one that
+        is logged already is acknowledged and not executed. While draining, orders stay unacknowledged. If it raises, the
+        deliveries of those that it did not take are not kept."""
+        try:
+            for delivery, message in orders:
+                self._submit(delivery, message)
+        finally:
+            self._admit()
+
+    def _submit(self, delivery: Delivery, message: StartExecution) -> None:
         if self._draining:
+            delivery.keep()
             return
-        for delivery, message in orders:
-            known = self._orders.get(message.execution_id)
-            if known is None:
-                destination = self._requester.destination(message.request_spec.url)
-                order = Order(delivery.envelope, message, destination, [delivery])
-                self._orders[message.execution_id] = order
-                if self._flows.must_wait(order):
-                    self._flows.add(order)
-                else:
-                    self._slots.add(order)
-            elif known.logged or known.suspended:
-                delivery.ack()
+        known = self._orders.get(message.execution_id)
+        if known is None:
+            destination = self._requester.destination(message.request_spec.url)
+            order = Order(delivery.envelope, message, destination, [delivery])
+            must_wait = self._flows.must_wait(order)
+            delivery.keep()
+            self._orders[message.execution_id] = order
+            if must_wait:
+                self._flows.add(order)
             else:
-                known.deliveries.append(delivery)
-        self._admit()
+                self._slots.add(order)
+        elif known.logged or known.suspended:
+            delivery.ack()
+        else:
+            delivery.keep()
+            known.deliveries.append(delivery)
 
     async def drain(self, timeout_us: int) -> bool:
         """Starts nothing more and waits, at most `timeout_us`, until every execution in flight has ended and is logged.

@@ -227,7 +227,8 @@ def retry(
         return None
     if execution_id not in (None, call.execution_id):
         return None
-    awaited = msgspec.structs.replace(call, next_attempt_at=now_us, finished_at=None)
+    # If the clock was set back, not below the instant that the timer module has: it would ignore that of the next attempt.
+    awaited = msgspec.structs.replace(call, next_attempt_at=max(now_us, call.awaited_at), finished_at=None)
     return _order(awaited, now_us=now_us, new_id=new_id, limits=limits)
 
 
