@@ -265,7 +265,8 @@ class ExecutionLog(Protocol):
         self, starts: Sequence[tuple[ExecutionStart, Envelope]], suspended: Collection[tuple[str, str, str]] = ()
     ) -> set[str]:
         """Adds rows, and the event of each to the outbox. Returns the execution ids that were added. An execution that
-        is logged already, or whose call no longer exists, is left out with its event, without affecting the others.
+        is logged already, or is not the one that was ordered last of its call, is left out with its event, without
+        affecting the others.
         Deletes the orders of `suspended` executions, given by tenant, call and execution, in the same transaction."""
 
     async def finish(self, ends: Sequence[tuple[ExecutionEnd, Envelope]]) -> set[str]:
@@ -299,7 +300,7 @@ class SuspendedOrders(Protocol):
 
     async def suspend(self, orders: Sequence[SuspendedOrder]) -> set[str]:
         """Adds orders. Returns the execution ids that were added. An order that is there already, whose execution is
-        logged, or whose call no longer exists, is left out without affecting the others."""
+        logged, or is not the one that was ordered last of its call, is left out without affecting the others."""
 
     async def unreported(self, before_us: int, limit: int) -> list[SuspendedOrder]:
         """At most `limit` orders that were suspended before this instant and not reported, the earliest first."""
