@@ -17,7 +17,7 @@ from tocsin.service_calls.events import ExecutionBegun, ExecutionFinished, Execu
 from tocsin.service_calls.execution.flow_queue import FlowQueue
 from tocsin.service_calls.execution.order import Order, conclude, identified, prepare, unopened
 from tocsin.service_calls.execution.slots import Slots
-from tocsin.service_calls.messages import ExecutionInterrupted, ExecutionStarted, Instant, StartExecution
+from tocsin.service_calls.messages import ExecutionInterrupted, ExecutionStarted, Instant, StartExecution, ordered_at
 from tocsin.service_calls.ports import ExecutionEnd, ExecutionLog, ExecutionStart, SuspendedOrder, TenantSecrets
 
 INTERRUPTED = "interrupted: the process ended while the request was under way; whether the service got it is not known"
@@ -34,7 +34,8 @@ class Executor:
 
     An order with a flow key or a credential takes a slot of its destination only when its flow lets it begin and the
     credential can be sent. Until then it waits in the flow queue, which has a table of its own; its messages are
-    acknowledged.
+    acknowledged. So does one whose destination too many wait for, or have for long: what is not acknowledged takes room that
+    others need.
 
     Starts and ends are logged in batches, with their events in the same transaction. A request does not need a task of
     its own. All methods must be called on one event loop's thread.
@@ -81,7 +82,7 @@ class Executor:
 
     @property
     def suspended(self) -> int:
-        """Orders that wait for their flow or their credential, as far as they are known."""
+        """Orders that wait for their flow, their credential or a crowded destination, as far as they are known."""
         return self._flows.waiting
 
     def knows(self, execution_id: str) -> bool:
@@ -120,7 +121,9 @@ class Executor:
         if known is None:
             destination = self._requester.destination(message.request_spec.url)
             order = Order(delivery.envelope, message, destination, [delivery])
-            must_wait = self._flows.must_wait(order)
+            must_wait = self._flows.must_wait(order) or (
+                order.is_plain and self._slots.is_crowded(destination, self._limits.orders_deferred_max)
+            )
             delivery.keep()
             self._orders[message.execution_id] = order
             if must_wait:
@@ -187,6 +190,13 @@ class Executor:
     def forget(self, order: Order) -> None:
         """The order is in the table only, or on the bus."""
         del self._orders[order.execution_id]
+
+    def suspend_deferred(self, before_us: int) -> None:
+        """Has orders that wait for a slot for long wait in the table: the watchdog would order them again and again, and each
+        time add to what waits on the bus."""
+        if not self._draining:
+            for order in self._slots.drop_if(lambda order: ordered_at(order.execution_id) < before_us):
+                self._flows.add(order)
 
     def has_room(self, order: Order) -> bool:
         """Whether there is a slot for the order."""

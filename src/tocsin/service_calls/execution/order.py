@@ -81,11 +81,14 @@ class Order:
         return self.message.request_spec.credential
 
     @property
-    def turn(self) -> str | None:
-        """The key of the place where it waits for its turn; None: it needs none."""
-        if self.credential is None:
-            return self.message.flow_key
+    def place(self) -> str:
+        """The key of the place where it waits for its turn."""
         return Place(self.message.flow_key, self.credential, self.destination).key
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it waits for nothing but a slot of its destination."""
+        return self.message.flow_key is None and self.credential is None
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -100,8 +103,8 @@ class Order:
 
 
 class Place(NamedTuple):
-    """Where orders wait: for a flow, for a credential at a destination, or for both. No order changes its place: whether its
-    credential can be sent decides when a place is open, not where the order is."""
+    """Where orders wait: for a flow, for a credential at a destination, for both, or for a destination alone. No order changes
+    its place: whether its credential can be sent decides when a place is open, not where the order is."""
 
     flow: str | None
     credential: str | None = None
@@ -109,14 +112,17 @@ class Place(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its key: the flow's, or credential, destination and flow with spaces between them, which are in none of these."""
-        if self.credential is None:
-            return self.flow or ""
-        return " ".join((self.credential, self.destination, *(() if self.flow is None else (self.flow,))))
+        """Its key: the flow's, or credential, destination and flow with spaces between them, which are in none of these. That
+        of a destination alone begins with a space."""
+        if self.credential is not None:
+            return " ".join((self.credential, self.destination, *(() if self.flow is None else (self.flow,))))
+        return f" {self.destination}" if self.flow is None else self.flow
 
     @classmethod
     def of(cls, key: str) -> Place:
         """The place of a key."""
+        if key.startswith(" "):
+            return cls(None, None, key[1:])
         first, *others = key.split(" ", 2)
         return cls(others[1] if len(others) == 2 else None, first, others[0]) if others else cls(first)
 
@@ -189,7 +195,7 @@ def _overdue(order: Order, now_us: int, limits: AgentLimits) -> NoResponse | Non
     """Why it is too late to begin, or None. The execution log records this: a call that failed for this reason cannot
     be executed by an order that arrives later. What waits for a flow or a credential is never too late: that costs no
     attempt."""
-    if order.turn is not None:
+    if not order.is_plain:
         return None
     waited_us = now_us - ordered_at(order.execution_id)
     if waited_us < limits.start_timeout_us:
