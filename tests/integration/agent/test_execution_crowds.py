@@ -17,7 +17,10 @@ from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import ExecutionFailed, ExecutionSucceeded, ExecutionSuspended
 from tocsin.service_calls.outbox import OutboxDispatcher
 
-FEW = limited(outbox_in_flight_max=20, executions_per_destination_max=1, orders_deferred_max=10)
+#: None waits for so long that it would be suspended for that.
+FEW = limited(
+    outbox_in_flight_max=20, executions_per_destination_max=1, orders_deferred_max=10, watchdog_grace_us=3_600_000_000
+)
 
 
 class Stalled:
