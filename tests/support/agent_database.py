@@ -104,8 +104,14 @@ def entry(of: ServiceCall, **fields: Any) -> TimerEntry:
 
 def waits(of: ServiceCall, place: str, execution_id: str | None = None, **fields: Any) -> SuspendedOrder:
     """The order of its execution, which waits for a flow."""
+    execution_id = execution_id or of.execution_id or new_id()
     made = SuspendedOrder(
-        of.tenant_id, of.service_call_id, execution_id or of.execution_id or new_id(), place, NOW, envelope(of, "StartExecution")
+        of.tenant_id,
+        of.service_call_id,
+        execution_id,
+        place,
+        NOW,
+        envelope(of, "StartExecution"),
     )
     return made._replace(**fields)
 

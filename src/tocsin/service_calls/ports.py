@@ -285,7 +285,8 @@ class ExecutionLog(Protocol):
 
 class SuspendedOrder(NamedTuple):
     """An order that waits: its message, by tenant, call and execution. `place` is what it waits for: its flow, its credential
-    and its destination, or these and its flow, with spaces between them. `suspended_at` in microseconds."""
+    and its destination, or these and its flow, with spaces between them; or its destination alone, behind a space.
+    `suspended_at` in microseconds."""
 
     tenant_id: str
     service_call_id: str

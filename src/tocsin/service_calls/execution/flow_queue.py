@@ -1,5 +1,5 @@
-"""Orders that wait for their flow, their credential or a crowded destination: kept in the agent's table, and the first of each
-key in memory."""
+"""Orders that wait for their flow, their credential or a crowded destination: kept in the agent's table, and the first of
+each key in memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Orders(Protocol):
         """Whether there is a slot for it."""
 
     def suspend_deferred(self, before_us: int) -> None:
-        """Adds the orders that wait for a slot of a destination to the queue, if any of them was ordered before this instant."""
+        """Adds the orders that wait for a slot of a destination to the queue, if one of them was ordered before this
+        instant."""
 
     def begin(self, order: Order) -> bool:
         """Begins the execution of an order whose flow has its turn, and which there is a slot for; whether it began."""
@@ -60,8 +61,8 @@ class _Key:
 
 class FlowQueue:
     """Gives orders their turn at the gate. One whose flow is closed is written to a table and acknowledged: however many
-    wait, and for however long, they take no room on the bus, and a restart loses none. So is one for whose destination too many
-    wait already, or have for long.
+    wait, and for however long, they take no room on the bus, and a restart loses none. So is one for whose destination too
+    many wait already, or have for long.
 
     The key of an order is that of the place where it waits (`Order.place`).
     Of each key at most 32 orders are in memory, and of all `suspended_orders_max`. `flow_keys_max` keys are known at a time;
@@ -372,7 +373,8 @@ class FlowQueue:
             self._forget(order)
 
     async def report(self) -> None:
-        """Suspends orders that have waited for a slot, and reports orders that have waited for so long that the watchdog would soon look for them. Raises StoreError."""
+        """Suspends orders that have waited for a slot for long, and reports those that were suspended for so long that the
+        watchdog would soon look for them. Raises StoreError."""
         assert self._orders is not None
         self._orders.suspend_deferred(self._context.clock.now_us() - self._reported_after_us)
         registry, most = self._context.registry, self._limits.watchdog_batch_max

@@ -103,8 +103,8 @@ class Order:
 
 
 class Place(NamedTuple):
-    """Where orders wait: for a flow, for a credential at a destination, for both, or for a destination alone. No order changes
-    its place: whether its credential can be sent decides when a place is open, not where the order is."""
+    """Where orders wait: for a flow, for a credential at a destination, for both, or for a destination alone. No order
+    changes its place: whether its credential can be sent decides when a place is open, not where the order is."""
 
     flow: str | None
     credential: str | None = None

@@ -80,9 +80,9 @@ class Slots(Generic[B]):
         self.in_flight -= 1
 
     def is_crowded(self, destination: str, deferred_max: int) -> bool:
-        """Whether so many items wait for a slot of the destination that another one should wait elsewhere: as many as there is
-        room for others, of at most `deferred_max`. So one destination takes half of the room, and there is always some left
-        for one that has few."""
+        """Whether so many items wait for a slot of the destination that another one should wait elsewhere: as many as there
+        is room for others, of at most `deferred_max`. So one destination takes half of the room, and there is always some
+        left for one that has few."""
         if self.deferred < deferred_max // 2:
             # No destination can have as many.
             return False

@@ -120,8 +120,9 @@ def _start(call: ServiceCall, execution_id: str) -> StartExecution:
 
 
 def suspended(call: ServiceCall, event: ExecutionSuspended, *, now_us: int, limits: AgentLimits) -> Step | None:
-    """The execution that was ordered last waits for its flow, its credential or its destination. The execution module has the order in its
-    table until the execution begins. What it reports then may be lost, so that the watchdog asks for it, but seldom."""
+    """The execution that was ordered last waits for its flow, its credential or its destination. The execution module has the
+    order in its table until the execution begins. What it reports then may be lost, so that the watchdog asks for it, but
+    seldom."""
     if not _concerns(call, event.execution_id) or call.started_at is not None:
         return None
     return Step(msgspec.structs.replace(call, watch_at=now_us + limits.start_timeout_us), ())
