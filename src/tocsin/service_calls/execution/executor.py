@@ -218,7 +218,7 @@ class Executor:
         secrets = await self._secrets.find({order.envelope.tenant_id for order in pending})
         for order in pending:
             order.signing = secrets.get(order.envelope.tenant_id)
-        # Read and prepared anew each time: the database may have been away for longer than an execution may wait.
+        # Read and prepared for each try: the database may have been away for longer than an execution may wait.
         now_us = self._context.clock.now_us()
         suspended = [order.key for order in pending if order.suspended]
         try:
