@@ -76,7 +76,7 @@ class World:
         self.credentials = seed % 5 < 2
         places = rng.choice((1, 2, 512))
         self.limits = replace(LIMITS, executions_per_destination_max=places, executions_max=rng.choice((1, 2, 20)))
-        few = {"suspended_orders_max": 1, "flow_keys_max": 2} if seed % 4 == 0 else {}
+        few = {"suspended_orders_max": 1, "flow_keys_max": 2, "orders_deferred_max": 2} if seed % 4 == 0 else {}
         self.limits = replace(self.limits, **few)
         self.bus_limits = BUS_LIMITS
         self.tables = Tables(self.rng("database"))

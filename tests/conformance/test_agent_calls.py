@@ -102,10 +102,10 @@ async def test_a_change_is_written_only_over_its_before_state(database: AgentDat
 async def test_only_scheduled_calls_are_deleted_with_their_references(database: AgentDatabase) -> None:
     waiting, busy = call(tags=("t",)), call(tags=("t",))
     await insert(database, waiting, busy)
-    await change(database, running(busy))
     for c in (waiting, busy):
         await database.timers.schedule_timers([entry(c)])
         await database.executions.begin([(start(c), envelope(c))])
+    await change(database, running(busy))
     gone = await database.calls.transact(lambda t: t.delete_waiting([waiting.key, busy.key, CallKey(TENANT, new_id())]))
     assert gone == {waiting.key}
     for table in TABLES:

@@ -24,7 +24,7 @@ from tests.support.agent_database import (
 )
 from tocsin.model.errors import RotationPending
 from tocsin.model.secrets import SigningSecrets
-from tocsin.service_calls.messages import CallKey
+from tocsin.service_calls.messages import CallKey, CallStatus
 from tocsin.service_calls.ports import LoggedExecution, OutboxRow
 from tocsin.stores.service_calls.database import AgentDatabase, agent_database
 from tocsin.stores.service_calls.tenant_secrets import SqlTenantSecrets
@@ -94,9 +94,9 @@ async def test_schedules_are_deleted_once(database: AgentDatabase) -> None:
 
 
 async def test_orders_that_wait_for_a_flow_are_read_in_their_order(database: AgentDatabase) -> None:
-    one, two, gone = call(), call(OTHER_TENANT), call()
-    await insert(database, one, two)
-    first, second, third = waits(two, "a"), waits(one, "a"), waits(one, "b:1")
+    two, one, three, gone = call(OTHER_TENANT), call(), call(), call()
+    await insert(database, one, two, three)
+    first, second, third = waits(two, "a"), waits(one, "a"), waits(three, "b:1")
     added = await database.suspended.suspend([third, second, first, waits(gone, "a")])
     assert added == {order.execution_id for order in (first, second, third)}
     assert await database.suspended.suspend([first, second._replace(place="c")]) == set()
@@ -110,9 +110,9 @@ async def test_orders_that_wait_for_a_flow_are_read_in_their_order(database: Age
 
 
 async def test_an_execution_that_begins_is_no_longer_suspended(database: AgentDatabase) -> None:
-    one = call()
-    await insert(database, one)
-    first, second = waits(one, "k"), waits(one, "k")
+    one, two = call(), call()
+    await insert(database, one, two)
+    first, second = waits(one, "k"), waits(two, "k")
     await database.suspended.suspend([first, second])
     begun = start(one, first.execution_id)
     assert await database.executions.begin([(begun, envelope(one))], [first[:3]]) == {first.execution_id}
@@ -125,9 +125,9 @@ async def test_an_execution_that_begins_is_no_longer_suspended(database: AgentDa
 
 
 async def test_orders_are_reported_once_and_only_while_they_wait(database: AgentDatabase) -> None:
-    one = call()
-    await insert(database, one)
-    early, late = waits(one, "k"), waits(one, "k", suspended_at=NOW + 5)
+    one, two = call(), call()
+    await insert(database, one, two)
+    early, late = waits(one, "k"), waits(two, "k", suspended_at=NOW + 5)
     await database.suspended.suspend([early, late])
     assert (await database.suspended.unreported(NOW, 10)).rows == []
     assert (await database.suspended.unreported(NOW + 5, 10)).rows == [early]
@@ -135,7 +135,7 @@ async def test_orders_are_reported_once_and_only_while_they_wait(database: Agent
     assert (await database.suspended.unreported(NOW + 6, 1)).rows == [early]
     events = [envelope(one) for _ in range(3)]
     await database.suspended.report([(early, events[0])], NOW)
-    await database.suspended.report([(early, events[1]), (late, events[2]), (waits(one, "k"), events[1])], NOW)
+    await database.suspended.report([(early, events[1]), (late, events[2]), (waits(call(), "k"), events[1])], NOW)
     await database.suspended.report([], NOW)
     assert [row.envelope for row in await database.outbox.unpublished(0, 10)] == [events[0], events[2]]
     assert (await database.suspended.unreported(NOW + 6, 10)).rows == []
@@ -153,9 +153,9 @@ async def test_orders_go_with_their_call(database: AgentDatabase) -> None:
 
 
 async def test_an_execution_begins_once_with_its_event(database: AgentDatabase) -> None:
-    one = call()
-    await insert(database, one)
-    first, second = start(one, request_body=None), start(one)
+    one, two = call(), call()
+    await insert(database, one, two)
+    first, second = start(one, request_body=None), start(two)
     events = [envelope(one, "ExecutionStarted") for _ in range(5)]
     assert await database.executions.begin([(first, events[0]), (first, events[1])]) == {first.execution_id}
     assert await database.executions.begin([(first, events[2]), (second, events[3])]) == {second.execution_id}
@@ -175,15 +175,31 @@ async def test_only_the_execution_of_a_missing_call_is_left_out(database: AgentD
     assert await database.executions.begin([]) == set()
 
 
+async def test_the_order_of_a_call_that_was_deleted_takes_no_effect_once_its_id_is_used_again(
+    database: AgentDatabase,
+) -> None:
+    former = call(status=CallStatus.RETRYING)
+    await insert(database, former)
+    assert await database.calls.transact(lambda transaction: transaction.delete_waiting([former.key])) == {former.key}
+    present = msgspec.structs.replace(former, execution_id=new_id())
+    await insert(database, present)
+    # The bus delivers the first order again.
+    assert await database.suspended.suspend([waits(former, "k")]) == set()
+    assert await database.executions.begin([(start(former), envelope(former))]) == set()
+    assert await database.outbox.unpublished(0, 10) == []
+    assert await database.suspended.suspend([waits(present, "k")]) == {present.execution_id}
+    assert await database.executions.begin([(start(present), envelope(present))]) == {present.execution_id}
+
+
 async def test_an_execution_finishes_once_with_its_event(database: AgentDatabase) -> None:
-    one = call()
-    await insert(database, one)
-    begun, other = start(one), start(one)
-    await database.executions.begin([(begun, envelope(one)), (other, envelope(one))])
+    one, two, three = call(), call(), call()
+    await insert(database, one, two, three)
+    begun, other = start(one), start(two)
+    await database.executions.begin([(begun, envelope(one)), (other, envelope(two))])
     (last,) = [row.number for row in await database.outbox.unpublished(0, 10)][-1:]
     ended = end(begun, response_body="nul \0", error_message="odd")
     events = [envelope(one) for _ in range(4)]
-    unknown = end(start(one))
+    unknown = end(start(call()))
     assert await database.executions.finish([(ended, events[0]), (unknown, events[1])]) == {begun.execution_id}
     late = end(begun, response_status=500)
     assert await database.executions.finish([(late, events[2])]) == set()
@@ -191,15 +207,15 @@ async def test_an_execution_finishes_once_with_its_event(database: AgentDatabase
     assert await database.executions.finish([(failed, events[3])]) == {other.execution_id}
     assert [row.envelope for row in await database.outbox.unpublished(last, 10)] == [events[0], events[3]]
     assert (await database.executions.unfinished(10)).rows == []
-    shown = await database.queries.executions(one.key)
+    shown = [each for of in (one, two) for each in await database.queries.executions(of.key)]
     assert [(e.execution_id, e.response_status, e.response_body, e.error_message) for e in shown] == [
         (begun.execution_id, 200, "nul \ufffd", "odd"),
         (other.execution_id, None, None, "no answer"),
     ]
     assert shown[0].response_headers == ended.response_headers
     assert shown[1].response_headers is None
-    third = start(one)
-    await database.executions.begin([(third, envelope(one))])
+    third = start(three)
+    await database.executions.begin([(third, envelope(three))])
     keys = [row[:3] for row in (begun, other, third, unknown)]
     assert await database.executions.find(keys) == {
         begun.execution_id: LoggedExecution(begun, ended._replace(response_body="nul \ufffd")),

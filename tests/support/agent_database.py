@@ -56,7 +56,7 @@ TENANT, OTHER_TENANT = new_id(), new_id()
 
 
 def call(tenant_id: str = TENANT, **fields: Any) -> ServiceCall:
-    """A call that waits."""
+    """A call that waits, and that an execution was ordered of."""
     made = ServiceCall(
         tenant_id=tenant_id,
         service_call_id=new_id(),
@@ -70,6 +70,7 @@ def call(tenant_id: str = TENANT, **fields: Any) -> ServiceCall:
         correlation_id=new_id(),
         fingerprint="f",
         watch_at=NOW + 2_000_000,
+        execution_id=new_id(),
     )
     return msgspec.structs.replace(made, **fields)
 
@@ -103,8 +104,14 @@ def entry(of: ServiceCall, **fields: Any) -> TimerEntry:
 
 def waits(of: ServiceCall, place: str, execution_id: str | None = None, **fields: Any) -> SuspendedOrder:
     """The order of its execution, which waits for a flow."""
+    execution_id = execution_id or of.execution_id or new_id()
     made = SuspendedOrder(
-        of.tenant_id, of.service_call_id, execution_id or new_id(), place, NOW, envelope(of, "StartExecution")
+        of.tenant_id,
+        of.service_call_id,
+        execution_id,
+        place,
+        NOW,
+        envelope(of, "StartExecution"),
     )
     return made._replace(**fields)
 
@@ -114,7 +121,7 @@ def start(of: ServiceCall, execution_id: str | None = None, **fields: Any) -> Ex
     made = ExecutionStart(
         of.tenant_id,
         of.service_call_id,
-        execution_id or new_id(),
+        execution_id or of.execution_id or new_id(),
         of.correlation_id,
         NOW,
         "http://example.test/x",

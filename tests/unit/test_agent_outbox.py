@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
+import msgspec
 import pytest
 from tests.support.agent_memory import MemoryOutbox, MemoryTables
 from tests.support.patience import PATIENCE_S
@@ -46,14 +47,15 @@ class ScriptedBus:
         self.posts: list[Envelope] = []
         self.under_way: dict[str, Callable[[Exception | None], None]] = {}
         self.most_under_way = 0
-        self.per_aggregate: dict[str, int] = defaultdict(int)
+        self.per_aggregate: dict[tuple[str, str], int] = defaultdict(int)
         self.posted = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def post(self, envelope: Envelope, done: Callable[[Exception | None], None]) -> None:
         self.posts.append(envelope)
-        self.per_aggregate[envelope.aggregate_id] += 1
-        assert self.per_aggregate[envelope.aggregate_id] == 1, "two messages of one aggregate are under way"
+        aggregate = envelope.tenant_id, envelope.aggregate_id
+        self.per_aggregate[aggregate] += 1
+        assert self.per_aggregate[aggregate] == 1, "two messages of one aggregate are under way"
         self.under_way[envelope.id] = done
         self.most_under_way = max(self.most_under_way, len(self.under_way))
         if not self.paused:
@@ -63,7 +65,7 @@ class ScriptedBus:
         task.add_done_callback(self._tasks.discard)
 
     def settle(self, envelope: Envelope) -> None:
-        self.per_aggregate[envelope.aggregate_id] -= 1
+        self.per_aggregate[envelope.tenant_id, envelope.aggregate_id] -= 1
         self.under_way.pop(envelope.id)(self.answer(envelope))
 
     async def count(self, number: int) -> None:
@@ -169,6 +171,20 @@ async def test_rows_of_one_aggregate_are_published_one_by_one_and_others_concurr
         world.bus.settle(envelope)
     await world.outbox.all_settled()
     assert [envelope for envelope in world.bus.posts if envelope in mine] == mine
+
+
+async def test_tenants_with_the_same_call_id_do_not_wait_for_one_another(world: World):
+    world.dispatcher.start()
+    world.bus.paused = True
+    (mine,) = world.append(1)
+    await world.bus.count(1)
+    theirs = msgspec.structs.replace(mine, id=world.new_id(), tenant_id=world.new_id())
+    world.tables.append([theirs])
+    await world.bus.count(2)
+    assert world.bus.posts == [mine, theirs]
+    for envelope in (mine, theirs):
+        world.bus.settle(envelope)
+    await world.outbox.all_settled()
 
 
 @pytest.mark.parametrize("error", [BusUnavailable("gone"), BusOverloaded("full"), RuntimeError("a fault")])

@@ -323,6 +323,22 @@ class TestRetries:
             plans.add(step.after.next_attempt_at)
         assert len(plans) == 1
 
+    def test_after_a_retry_with_the_clock_set_back_the_next_attempt_is_later_than_the_last_schedule(self):
+        world = World(policy=RetryPolicy(max_attempts=9, initial_interval_us=10 * SECOND))
+        world.failed()
+        scheduled_at = world.call.next_attempt_at
+        assert scheduled_at is not None
+        world.retry_due()
+        world.failed(OOPS, ResponseMeta(404, {}, "", 1.0))
+        world.clock.jump(-3_600 * SECOND)
+        step = service_call.retry(world.call, now_us=world.clock.now_us(), new_id=world.new_id, limits=LIMITS)
+        assert world.then(step) is not None
+        assert world.call.status is CallStatus.RUNNING
+        step = world.failed()
+        assert step is not None
+        (scheduled,) = (message for message in step.messages if isinstance(message, ScheduleTimer))
+        assert scheduled.due_at > scheduled_at
+
     def test_interruptions_beyond_the_limit_count_as_failed_attempts(self):
         """With `executions_max` 3, two interrupted executions are repeated at once and do not count; each further one
         is a failed attempt."""

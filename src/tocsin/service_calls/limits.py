@@ -101,7 +101,10 @@ class AgentLimits:
 
     # Constants. Operators have no reason to change them; tests inject smaller ones.
 
-    #: Orders that wait for their flow and are in memory, all flow keys together; the others are in the agent's table only.
+    #: Orders that wait for a slot of their destination in memory and are not acknowledged, about. They take room of
+    #: `outbox_in_flight_max` and `bus.nats_ack_pending_max`, and all together must leave some.
+    orders_deferred_max: int = 1_500
+    #: Orders that wait in the agent's table and are in memory, all places together; the others are in the agent's table only.
     suspended_orders_max: int = 1_000
     #: Flow keys that are known while orders wait for them; those beyond are looked for periodically.
     flow_keys_max: int = 10_000

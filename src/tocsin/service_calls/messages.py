@@ -304,8 +304,8 @@ class DueTimeReached(Event, frozen=True):
 
 
 class ExecutionSuspended(Event, frozen=True):
-    """The order waits for its flow or its credential, in the execution module's table, and will be executed when the flow
-    lets it and the credential can be sent. Published of orders that wait for longer."""
+    """The order waits for its flow, its credential or a slot of its destination, in the execution module's table, and will be
+    executed when it has them. Published of orders that wait for longer."""
 
     execution_id: str
     suspended_at: Instant

@@ -8,7 +8,7 @@ import random
 from bisect import insort
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tocsin.model.retry import backoff_us
 from tocsin.ports.bus import Bus, Envelope, InvalidMessage
@@ -25,6 +25,13 @@ from tocsin.service_calls.ports import OutboxRow, OutboxStore
 #: Failures that wait to be written to their rows. They serve people only, and each is a transaction; beyond this number
 #: they are only reported as events.
 _NOTES_MAX = 100
+
+#: A tenant and the id of an aggregate, which tenants choose: two of them may have chosen the same one.
+_Aggregate: TypeAlias = tuple[str, str]
+
+
+def _aggregate(row: OutboxRow) -> _Aggregate:
+    return row.envelope.tenant_id, row.envelope.aggregate_id
 
 
 class OutboxDispatcher:
@@ -44,7 +51,7 @@ class OutboxDispatcher:
         self._random = random
         # Of each aggregate, one row is being sent at a time; these wait for it, in the order of their numbers. None: no row
         # waits. Most aggregates never have more, and a list for each would cost most of the memory here.
-        self._waiting: dict[str, list[OutboxRow] | None] = {}
+        self._waiting: dict[_Aggregate, list[OutboxRow] | None] = {}
         self._acks = PublishAcks(store, context, self._acknowledged)
         # Rows that wait to be sent, are being sent, or are not recorded yet.
         self._in_flight: set[int] = set()
@@ -58,8 +65,8 @@ class OutboxDispatcher:
         self._acknowledged_meanwhile: list[int] = []
         # Aggregates of rows whose commit had an unknown outcome. New ones wait for the next search; the others map to the
         # event loop's time in seconds until which their rows are read from the table.
-        self._in_doubt_new: set[str] = set()
-        self._in_doubt: dict[str, float] = {}
+        self._in_doubt_new: set[_Aggregate] = set()
+        self._in_doubt: dict[_Aggregate, float] = {}
         self._sending = 0
         self._settled = Wakeup()
         self._reader = Wakeup()
@@ -137,12 +144,12 @@ class OutboxDispatcher:
     def _outcome_unknown(self, rows: Sequence[OutboxRow]) -> None:
         """Only the table shows whether these rows exist; if they do, they go before later ones."""
         if not self._closing:
-            self._in_doubt_new.update(row.envelope.aggregate_id for row in rows)
+            self._in_doubt_new.update(map(_aggregate, rows))
             self._fall_behind()
 
     def _is_in_doubt(self, row: OutboxRow) -> bool:
-        aggregate_id = row.envelope.aggregate_id
-        return aggregate_id in self._in_doubt or aggregate_id in self._in_doubt_new
+        aggregate = _aggregate(row)
+        return aggregate in self._in_doubt or aggregate in self._in_doubt_new
 
     def _fall_behind(self) -> None:
         """From now on rows are read from the table, starting at once."""
@@ -154,14 +161,14 @@ class OutboxDispatcher:
         if row.number in self._in_flight:
             return
         self._in_flight.add(row.number)
-        aggregate_id = row.envelope.aggregate_id
-        if aggregate_id not in self._waiting:
-            self._waiting[aggregate_id] = None
+        aggregate = _aggregate(row)
+        if aggregate not in self._waiting:
+            self._waiting[aggregate] = None
             self._send(row)
-        elif waiting := self._waiting[aggregate_id]:
+        elif waiting := self._waiting[aggregate]:
             insort(waiting, row, key=lambda each: each.number)
         else:
-            self._waiting[aggregate_id] = [row]
+            self._waiting[aggregate] = [row]
 
     def _send(self, row: OutboxRow) -> None:
         self._sending += 1
@@ -199,9 +206,10 @@ class OutboxDispatcher:
 
     def _next(self, row: OutboxRow) -> None:
         """The row is settled; the next one of its aggregate is sent."""
-        waiting = self._waiting[row.envelope.aggregate_id]
+        aggregate = _aggregate(row)
+        waiting = self._waiting[aggregate]
         if not waiting:
-            del self._waiting[row.envelope.aggregate_id]
+            del self._waiting[aggregate]
         elif not self._closing:
             self._send(waiting.pop(0))
 
@@ -289,11 +297,11 @@ class OutboxDispatcher:
             self._in_flight.difference_update(self._acknowledged_meanwhile)
             self._acknowledged_meanwhile.clear()
 
-    def _settle_in_doubt(self, searched_for: set[str], began_s: float) -> None:
+    def _settle_in_doubt(self, searched_for: set[_Aggregate], began_s: float) -> None:
         """Called after a complete search. The database decides within one sweep interval about commits ordered before
         it; rows that no search finds after that do not exist."""
-        for aggregate_id in [known for known, until_s in self._in_doubt.items() if until_s <= began_s]:
-            del self._in_doubt[aggregate_id]
+        for aggregate in [known for known, until_s in self._in_doubt.items() if until_s <= began_s]:
+            del self._in_doubt[aggregate]
         until_s = asyncio.get_running_loop().time() + self._limits.outbox_sweep_interval_us / 1e6
         self._in_doubt.update(dict.fromkeys(searched_for, until_s))
 

@@ -303,7 +303,8 @@ class ExecutionLog(Protocol):
         self, starts: Sequence[tuple[ExecutionStart, Envelope]], suspended: Collection[tuple[str, str, str]] = ()
     ) -> set[str]:
         """Adds rows, and the event of each to the outbox. Returns the execution ids that were added. An execution that
-        is logged already, or whose call no longer exists, is left out with its event, without affecting the others.
+        is logged already, or is not the one that was ordered last of its call, is left out with its event, without
+        affecting the others.
         Deletes the orders of `suspended` executions, given by tenant, call and execution, in the same transaction."""
 
     async def finish(self, ends: Sequence[tuple[ExecutionEnd, Envelope]]) -> set[str]:
@@ -322,7 +323,8 @@ class ExecutionLog(Protocol):
 
 class SuspendedOrder(NamedTuple):
     """An order that waits: its message, by tenant, call and execution. `place` is what it waits for: its flow, its credential
-    and its destination, or these and its flow, with spaces between them. `suspended_at` in microseconds."""
+    and its destination, or these and its flow, with spaces between them; or its destination alone, behind a space.
+    `suspended_at` in microseconds."""
 
     tenant_id: str
     service_call_id: str
@@ -337,7 +339,7 @@ class SuspendedOrders(Protocol):
 
     async def suspend(self, orders: Sequence[SuspendedOrder]) -> set[str]:
         """Adds orders. Returns the execution ids that were added. An order that is there already, whose execution is
-        logged, or whose call no longer exists, is left out without affecting the others."""
+        logged, or is not the one that was ordered last of its call, is left out without affecting the others."""
 
     async def unreported(self, before_us: int, limit: int) -> Readable[SuspendedOrder]:
         """At most `limit` orders that were suspended before this instant and not reported, the earliest first."""

@@ -112,7 +112,7 @@ AGENT_GAUGES: dict[str, str] = {
     "tocsin_agent_running": "1 on the node that runs the agent, 0 on standby nodes.",
     "tocsin_agent_executions_in_flight": "Requests to services in flight.",
     "tocsin_agent_executions_deferred": "Calls that wait for a free slot within the limits on requests.",
-    "tocsin_agent_executions_suspended": "Calls that wait for their flow or credential, which are in the agent's database.",
+    "tocsin_agent_executions_suspended": "Calls that wait in the agent's database: for flow, credential or destination.",
     "tocsin_agent_messages_waiting": "Messages on the bus that this process has yet to handle.",
     "tocsin_agent_outbox_waiting": "Outbox rows read and not yet accepted by the bus.",
     "tocsin_agent_broker_connected": "1 while the broker is reachable.",

@@ -304,6 +304,15 @@ class SwitchedCredentials(NoCallCredentials):
             ready()
 
 
+class AdjustedClock(SystemClock):
+    """The wall clock, `ahead_us` of the system's."""
+
+    ahead_us = 0
+
+    def now_us(self) -> int:
+        return super().now_us() + self.ahead_us
+
+
 @dataclass
 class Bench:
     """The execution module with its environment. All calls are of one tenant."""
@@ -315,10 +324,11 @@ class Bench:
     gate: Any = None
     credentials: Any = field(default_factory=SwitchedCredentials)
     callback_limits: CallbackLimits = CallbackLimits()  # noqa: RUF009 -- it is immutable
+    clock: AdjustedClock = field(default_factory=AdjustedClock)
 
     async def __aenter__(self) -> Self:
         self.changes = Changes()
-        clock = SystemClock()
+        clock = self.clock
         self.new_id = Uuid7Source(clock.now_us)
         self.registry = Registry(self.new_id, clock.now_us)
         self.tenant_id = self.new_id()

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import msgspec
+import pytest
 from standardwebhooks.webhooks import Webhook
 
 from tests.integration.agent.execution_parts import Arrival, Bench, Service, answer, limited
@@ -15,7 +16,7 @@ from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.messaging.embedded import EmbeddedBus
 from tocsin.messaging.limits import BusLimits
-from tocsin.model.errors import DefiniteFailure, StoreUnavailable
+from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreUnavailable
 from tocsin.model.secrets import SigningSecrets, new_secret
 from tocsin.ports.bus import InvalidMessage
 from tocsin.service_calls.events import (
@@ -279,6 +280,25 @@ async def test_a_malformed_order_fails_alone() -> None:
         assert len(service.arrivals) == 1
 
 
+async def test_an_order_that_cannot_be_taken_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
+        taken, bad = bench.order(service.url), bench.order(f"{service.url}/bad")
+        destination = bench.caller.destination
+
+        def fail_for_one(url: str) -> str:
+            if url.endswith("/bad"):
+                raise RuntimeError("a fault")
+            return destination(url)
+
+        monkeypatch.setattr(bench.caller, "destination", fail_for_one)
+        with pytest.raises(RuntimeError):
+            await bench.handlers.handle([taken, bad])
+        # So the bus delivers it again.
+        assert (bad.kept, bench.executor.knows(bench.execution_id(bad))) == (False, False)
+        await bench.changes.until(lambda: bench.has_ended(bench.execution_id(taken)))
+        assert taken.settled == "acked"
+
+
 async def test_an_order_is_acknowledged_once_it_is_logged() -> None:
     go = asyncio.Event()
 
@@ -366,6 +386,32 @@ async def test_no_request_is_sent_before_its_start_is_logged() -> None:
         await bench.run(order)
         assert [event.step for event in bench.events if isinstance(event, AgentStepFailed)] == ["execution begin"] * 3
         assert (len(service.arrivals), order.settled) == (1, "acked")
+
+
+@each("failure, logged", [(StoreUnavailable("away"), False), (OutcomeUnknown("away"), False), (None, True)])
+async def test_an_order_that_outlasts_start_timeout_in_an_outage_is_not_sent(
+    failure: Exception | None, logged: bool
+) -> None:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
+        bench.log.open.clear()
+        bench.log.begin_failures = [] if failure is None else [failure]
+        bench.log.lost_commits = int(logged)
+        order = bench.order(service.url)
+        await bench.hand_over(order)
+        # The write is under way.
+        await asyncio.sleep(0)
+        ordered_at = bench.clock.now_us()
+        bench.clock.ahead_us = bench.limits.start_timeout_us
+        bench.log.open.set()
+        await bench.changes.until(lambda: bench.has_ended(bench.execution_id(order)))
+        started, ended = bench.published(bench.execution_id(order))
+        assert isinstance(started, ExecutionStarted)
+        assert isinstance(ended, ExecutionFailed)
+        assert ended.error_meta.kind == "START_TIMEOUT"
+        assert service.arrivals == []
+        # What an earlier write has logged stays as it is.
+        assert (started.started_at < ordered_at + bench.limits.start_timeout_us) == logged
+        assert order.settled == "acked"
 
 
 async def test_an_order_that_cannot_be_logged_fails_alone() -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.integration.agent.execution_parts import Arrival, Bench, FakeDelivery, Service, answer, limited
@@ -31,6 +32,7 @@ async def submit(database: SqliteDatabase, orders: list[FakeDelivery]) -> None:
 
     async def work(session: Session) -> None:
         columns = [row[1] for row in await session.rows("PRAGMA table_info(service_calls)", ()) if row[3]]
+        columns.append("execution_id")
         for order in orders:
             values = dict.fromkeys(columns, "{}")
             values |= {
@@ -41,6 +43,7 @@ async def submit(database: SqliteDatabase, orders: list[FakeDelivery]) -> None:
                 "due_at": "2027-01-31T12:00:00.000000Z",
             }
             values |= {"tenant_id": order.envelope.tenant_id, "service_call_id": order.envelope.aggregate_id}
+            values["execution_id"] = msgspec.json.decode(order.envelope.payload)["executionId"]
             names = [name for name in values if name in columns]
             places = ", ".join("?" * len(names))
             sql = f"INSERT INTO service_calls ({', '.join(names)}) VALUES ({places})"

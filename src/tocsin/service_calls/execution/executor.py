@@ -6,6 +6,7 @@ import asyncio
 from functools import partial
 
 from tocsin.model.answer import NoResponse, NotSent
+from tocsin.model.errors import DefiniteFailure
 from tocsin.model.retry import backoff_us
 from tocsin.ports.bus import Delivery, Envelope
 from tocsin.ports.credentials import CallCredentials, NoCallCredentials
@@ -16,7 +17,7 @@ from tocsin.service_calls.events import ExecutionBegun, ExecutionFinished, Execu
 from tocsin.service_calls.execution.flow_queue import FlowQueue
 from tocsin.service_calls.execution.order import Order, conclude, identified, prepare, unopened
 from tocsin.service_calls.execution.slots import Slots
-from tocsin.service_calls.messages import ExecutionInterrupted, ExecutionStarted, Instant, StartExecution
+from tocsin.service_calls.messages import ExecutionInterrupted, ExecutionStarted, Instant, StartExecution, ordered_at
 from tocsin.service_calls.ports import (
     DamagedRow,
     ExecutionEnd,
@@ -41,7 +42,8 @@ class Executor:
 
     An order with a flow key or a credential takes a slot of its destination only when its flow lets it begin and the
     credential can be sent. Until then it waits in the flow queue, which has a table of its own; its messages are
-    acknowledged.
+    acknowledged. So does one whose destination too many wait for, or have for long: what is not acknowledged takes room that
+    others need.
 
     Starts and ends are logged in batches, with their events in the same transaction. A request does not need a task of
     its own. All methods must be called on one event loop's thread.
@@ -88,7 +90,7 @@ class Executor:
 
     @property
     def suspended(self) -> int:
-        """Orders that wait for their flow or their credential, as far as they are known."""
+        """Orders that wait for their flow, their credential or a crowded destination, as far as they are known."""
         return self._flows.waiting
 
     def knows(self, execution_id: str) -> bool:
@@ -115,25 +117,37 @@ class Executor:
         return interrupted
 
     def submit(self, orders: list[tuple[Delivery, StartExecution]]) -> None:
-        """Takes orders whose deliveries were kept. An order for an execution in memory has no further effect; one that
-        is logged already is acknowledged and not executed. While draining, orders stay unacknowledged."""
+        """Takes orders and keeps their deliveries. An order for an execution in memory has no further effect; one that
+        is logged already is acknowledged and not executed. While draining, orders stay unacknowledged. If it raises, the
+        deliveries of those that it did not take are not kept."""
+        try:
+            for delivery, message in orders:
+                self._submit(delivery, message)
+        finally:
+            self._admit()
+
+    def _submit(self, delivery: Delivery, message: StartExecution) -> None:
         if self._draining:
+            delivery.keep()
             return
-        for delivery, message in orders:
-            known = self._orders.get(message.execution_id)
-            if known is None:
-                destination = self._requester.destination(message.request_spec.url)
-                order = Order(delivery.envelope, message, destination, [delivery])
-                self._orders[message.execution_id] = order
-                if self._flows.must_wait(order):
-                    self._flows.add(order)
-                else:
-                    self._slots.add(order)
-            elif known.logged or known.suspended:
-                delivery.ack()
+        known = self._orders.get(message.execution_id)
+        if known is None:
+            destination = self._requester.destination(message.request_spec.url)
+            order = Order(delivery.envelope, message, destination, [delivery])
+            must_wait = self._flows.must_wait(order) or (
+                order.is_plain and self._slots.is_crowded(destination, self._limits.orders_deferred_max)
+            )
+            delivery.keep()
+            self._orders[message.execution_id] = order
+            if must_wait:
+                self._flows.add(order)
             else:
-                known.deliveries.append(delivery)
-        self._admit()
+                self._slots.add(order)
+        elif known.logged or known.suspended:
+            delivery.ack()
+        else:
+            delivery.keep()
+            known.deliveries.append(delivery)
 
     async def drain(self, timeout_us: int) -> bool:
         """Starts nothing more and waits, at most `timeout_us`, until every execution in flight has ended and is logged.
@@ -190,6 +204,13 @@ class Executor:
         """The order is in the table only, or on the bus."""
         del self._orders[order.execution_id]
 
+    def suspend_deferred(self, before_us: int) -> None:
+        """Has orders that wait for a slot for long wait in the table: the watchdog would order them again and again, and each
+        time add to what waits on the bus."""
+        if not self._draining:
+            for order in self._slots.drop_if(lambda order: ordered_at(order.execution_id) < before_us):
+                self._flows.add(order)
+
     def has_room(self, order: Order) -> bool:
         """Whether there is a slot for the order."""
         return not self._draining and self._slots.has_room(order.destination)
@@ -206,24 +227,27 @@ class Executor:
         pending = [order for order in batch if not order.logged]
         if not pending:
             return
+        # Before anything is logged: if this fails, nothing has begun.
+        secrets = await self._secrets.find({order.envelope.tenant_id for order in pending})
+        for order in pending:
+            order.signing = secrets.get(order.envelope.tenant_id)
+        # Read and prepared for each try: the database may have been away for longer than an execution may wait.
         now_us = self._context.clock.now_us()
+        suspended = [order.key for order in pending if order.suspended]
         try:
-            # Before anything is logged: if this fails, nothing has begun.
-            secrets = await self._secrets.find({order.envelope.tenant_id for order in pending})
-            for order in pending:
-                order.signing = secrets.get(order.envelope.tenant_id)
-            suspended = [order.key for order in pending if order.suspended]
             added = await self._log.begin([self._started(order, now_us) for order in pending], suspended)
-            for order in pending:
-                self._flows.logged(order)
-                if order.execution_id in added:
-                    self._send(order)
-            left_out = [order for order in pending if not order.logged]
-            ours = await self._logged_after_all(left_out) if any(order.uncertain for order in left_out) else set()
+        except DefiniteFailure:
+            raise
         except Exception:
             for order in pending:
-                order.uncertain = True
+                order.uncertain_starts.add(now_us)
             raise
+        for order in pending:
+            self._flows.logged(order)
+            if order.execution_id in added:
+                self._send(order)
+        left_out = [order for order in pending if not order.logged]
+        ours = await self._logged_after_all(left_out)
         for order in left_out:
             if order.execution_id in ours:
                 self._send(order)
@@ -235,7 +259,7 @@ class Executor:
         """Takes those out of the batch whose credential has gone since they were admitted, which may be long ago if the
         database was away: they wait for it. One that was logged nonetheless has begun, and stays."""
         lacking = [order for order in batch if not order.logged and self._lacks_credential(order)]
-        ours = await self._logged_after_all(lacking) if any(order.uncertain for order in lacking) else set()
+        ours = await self._logged_after_all(lacking)
         for order in lacking:
             if order.execution_id in ours:
                 continue
@@ -243,7 +267,6 @@ class Executor:
             if self._draining:
                 self._drop(order)
                 continue
-            order.start, order.uncertain = None, False
             self._flows.ended(order)
             self._slots.answered(order)
             self._slots.released()
@@ -251,22 +274,18 @@ class Executor:
             self._freed(order)
 
     def _started(self, order: Order, now_us: int) -> tuple[ExecutionStart, Envelope]:
-        if order.start is None:
-            start = prepare(order, now_us, self._limits, self._context.seals)
-            event = ExecutionStarted(order.message.service_call_id, order.execution_id, Instant(now_us))
-            order.start = start, self._context.registry.caused_by(order.envelope, event)
-        return order.start
+        start = prepare(order, now_us, self._limits, self._context.seals)
+        event = ExecutionStarted(order.message.service_call_id, order.execution_id, Instant(now_us))
+        return start, self._context.registry.caused_by(order.envelope, event)
 
     async def _logged_after_all(self, orders: list[Order]) -> set[str]:
-        """Which of these executions were logged by an earlier write that failed or had an unknown outcome. Their
-        requests were never sent: taking them as executed would lose them."""
+        """Which of these executions were logged by an earlier write whose outcome was unknown. Their requests were never
+        sent: taking them as executed would lose them."""
+        if not any(order.uncertain_starts for order in orders):
+            return set()
         rows_max = 2 * self._limits.executions_in_flight_max
         rows = {row.execution_id: row.started_at for row in (await self._log.unfinished(rows_max)).rows}
-        return {
-            order.execution_id
-            for order in orders
-            if order.uncertain and order.start is not None and rows.get(order.execution_id) == order.start[0].started_at
-        }
+        return {order.execution_id for order in orders if rows.get(order.execution_id) in order.uncertain_starts}
 
     def _begin_refused(self, order: Order, error: Exception) -> None:
         """The bus delivers the order again, by its own rules."""

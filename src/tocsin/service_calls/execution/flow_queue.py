@@ -1,4 +1,5 @@
-"""Orders that wait for their flow or their credential: kept in the agent's table, and the first of each key in memory."""
+"""Orders that wait for their flow, their credential or a crowded destination: kept in the agent's table, and the first of
+each key in memory."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Protocol
 from tocsin.model.answer import PAUSING, retry_after_at
 from tocsin.model.errors import StoreError
 from tocsin.ports.bus import InvalidMessage
-from tocsin.ports.flow_gate import FlowGate
+from tocsin.ports.flow_gate import UNLIMITED, FlowGate
 from tocsin.ports.http import Reply, Result
 from tocsin.service_calls.background import AgentContext, Batches, GroupCommit, Periodic
 from tocsin.service_calls.execution.order import Order
@@ -36,6 +37,10 @@ class Orders(Protocol):
     def has_room(self, order: Order) -> bool:
         """Whether there is a slot for it."""
 
+    def suspend_deferred(self, before_us: int) -> None:
+        """Adds the orders that wait for a slot of a destination to the queue, if one of them was ordered before this
+        instant."""
+
     def begin(self, order: Order) -> bool:
         """Begins the execution of an order whose flow has its turn, and which there is a slot for; whether it began."""
 
@@ -56,9 +61,10 @@ class _Key:
 
 class FlowQueue:
     """Gives orders their turn at the gate. One whose flow is closed is written to a table and acknowledged: however many
-    wait, and for however long, they take no room on the bus, and a restart loses none.
+    wait, and for however long, they take no room on the bus, and a restart loses none. So is one for whose destination too
+    many wait already, or have for long.
 
-    The key of an order is that of the place where it waits (`Order.turn`).
+    The key of an order is that of the place where it waits (`Order.place`).
     Of each key at most 32 orders are in memory, and of all `suspended_orders_max`. `flow_keys_max` keys are known at a time;
     those beyond are found by a round through the table, every `flow_round_interval`.
     """
@@ -125,18 +131,15 @@ class FlowQueue:
     # ------------------------------------------------------------------ the gate
 
     def must_wait(self, order: Order) -> bool:
-        """Whether it is known before its turn that the order has to wait for its flow or its credential: no
-        credential is no attempt."""
-        key = order.turn
-        return key is not None and (key in self._keys or self._gate.is_closed(key))
+        """Whether it is known before its turn that the order has to wait for its flow or its credential (no credential is no
+        attempt), or behind others at its place."""
+        key = order.place
+        return key in self._keys or self._gate.is_closed(key)
 
     def lets_begin(self, order: Order) -> bool:
         """Whether an order, which has a slot, may begin: then it has what it needs of its flow, until `ended`. If not, it
         waits here, and needs its slot no longer."""
-        key = order.turn
-        if key is None:
-            return True
-        order.hold = self._gate.begin(key)
+        order.hold = UNLIMITED if order.is_plain else self._gate.begin(order.place)
         if order.hold is None:
             self.add(order)
             return False
@@ -145,10 +148,9 @@ class FlowQueue:
     def lets_go_on(self, order: Order) -> bool:
         """Whether an order that has begun has what it needs of its flow, or gets it again after `ended`. If not, it has to
         ask again: it is in no queue, so those that wait go first."""
-        key = order.turn
-        if key is not None and order.hold is None:
-            order.hold = self._gate.begin(key)
-        return key is None or order.hold is not None
+        if order.hold is None:
+            order.hold = self._gate.begin(order.place)
+        return order.hold is not None
 
     def freed(self, destination: str) -> None:
         """A slot of the destination is free: keys whose orders wait for one are served. So are those of another destination,
@@ -185,7 +187,7 @@ class FlowQueue:
     def refused(self, order: Order) -> None:
         """The execution can't be logged, which is reported. The order stays in the table until the next start."""
         if order.suspended:
-            self._refused.setdefault(_key_of(order), set()).add(order.execution_id)
+            self._refused.setdefault(order.place, set()).add(order.execution_id)
             self._left(order)
 
     # ------------------------------------------------------------------ waiting
@@ -196,14 +198,14 @@ class FlowQueue:
             self._suspensions.add(order)
             return
         self._left(order)
-        known = self._known(_key_of(order))
+        known = self._known(order.place)
         if known is None:
             self._give_up(order)
             return
         known.loaded.appendleft(order)
         self._keep(order)
         known.count += 1
-        self._gate.wait(_key_of(order), known.count)
+        self._gate.wait(order.place, known.count)
 
     def _known(self, key: str) -> _Key | None:
         """The key; None if there is no room for another one."""
@@ -214,7 +216,7 @@ class FlowQueue:
 
     def _keep(self, order: Order) -> None:
         self._loaded += 1
-        self._resident.setdefault(_key_of(order))
+        self._resident.setdefault(order.place)
 
     def _give_up(self, order: Order) -> None:
         """The order is in the table only, where a round finds it."""
@@ -226,7 +228,7 @@ class FlowQueue:
         self._orders.forget(order)
 
     def _left(self, order: Order) -> None:
-        key = _key_of(order)
+        key = order.place
         self._on_their_way[key] -= 1
         if self._on_their_way[key] <= 0:
             del self._on_their_way[key]
@@ -234,7 +236,7 @@ class FlowQueue:
     async def _suspend(self, batch: list[Order]) -> None:
         now_us = self._context.clock.now_us()
         added = await self._store.suspend(
-            [SuspendedOrder(*order.key, _key_of(order), now_us, order.envelope) for order in batch]
+            [SuspendedOrder(*order.key, order.place, now_us, order.envelope) for order in batch]
         )
         for order in batch:
             for delivery in order.deliveries:
@@ -245,7 +247,7 @@ class FlowQueue:
 
     def _suspended(self, order: Order, *, added: bool) -> None:
         """The order is in the table, unless it has become obsolete: that of a call that was deleted, or a repetition."""
-        key = _key_of(order)
+        key = order.place
         known = self._known(key)
         if known is None:
             self._give_up(order)
@@ -379,7 +381,10 @@ class FlowQueue:
             self._forget(order)
 
     async def report(self) -> None:
-        """Reports orders that have waited for so long that the watchdog would soon look for them. Raises StoreError."""
+        """Suspends orders that have waited for a slot for long, and reports those that were suspended for so long that the
+        watchdog would soon look for them. Raises StoreError."""
+        assert self._orders is not None
+        self._orders.suspend_deferred(self._context.clock.now_us() - self._reported_after_us)
         registry, most = self._context.registry, self._limits.watchdog_batch_max
         while not self._closing:
             now_us = self._context.clock.now_us()
@@ -431,9 +436,3 @@ class FlowQueue:
         known = self._keys[key] = _Key()
         known.count, known.more = count, True
         self._gate.wait(key, count)
-
-
-def _key_of(order: Order) -> str:
-    key = order.turn
-    assert key is not None
-    return key

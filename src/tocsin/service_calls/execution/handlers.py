@@ -51,7 +51,6 @@ class ExecutionHandlers:
         orders, checks = [], []
         for delivery, message in self._context.opened(deliveries):
             if isinstance(message, StartExecution):
-                delivery.keep()
                 orders.append((delivery, message))
             elif isinstance(message, CheckExecution):
                 checks.append(_Check(delivery.envelope, message))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
@@ -42,8 +42,8 @@ _decode_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 @dataclass(slots=True, eq=False)
 class Order:
-    """An order passes through these stages: waiting (for its flow, for its destination), beginning (with `request` and
-    `start`), in flight (`logged`), ending (with `end`)."""
+    """An order passes through these stages: waiting (for its flow, for its destination), beginning (with `request`),
+    in flight (`logged`), ending (with `end`)."""
 
     envelope: Envelope
     message: StartExecution
@@ -56,14 +56,13 @@ class Order:
     signing: SigningSecrets | None = None
     #: Secrets in the request, to be redacted in the response.
     secrets: tuple[bytes, ...] = ()
-    start: tuple[ExecutionStart, Envelope] | None = None
     end: tuple[ExecutionEnd, Envelope] | None = None
     duration_us: int = 0
     logged: bool = False
     #: How often the request did not leave this machine.
     not_sent: int = 0
-    #: Logging it failed; the log may contain it nonetheless.
-    uncertain: bool = False
+    #: The starts whose logging had an unknown outcome: the log may contain one of them.
+    uncertain_starts: set[int] = field(default_factory=set)
     #: It is in the table of orders that wait for their turn, and its deliveries are acknowledged.
     suspended: bool = False
     #: What its attempt has taken of its flow.
@@ -82,11 +81,14 @@ class Order:
         return self.message.request_spec.credential
 
     @property
-    def turn(self) -> str | None:
-        """The key of the place where it waits for its turn; None: it needs none."""
-        if self.credential is None:
-            return self.message.flow_key
+    def place(self) -> str:
+        """The key of the place where it waits for its turn."""
         return Place(self.message.flow_key, self.credential, self.destination).key
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it waits for nothing but a slot of its destination."""
+        return self.message.flow_key is None and self.credential is None
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -101,8 +103,8 @@ class Order:
 
 
 class Place(NamedTuple):
-    """Where orders wait: for a flow, for a credential at a destination, or for both. No order changes its place: whether its
-    credential can be sent decides when a place is open, not where the order is."""
+    """Where orders wait: for a flow, for a credential at a destination, for both, or for a destination alone. No order
+    changes its place: whether its credential can be sent decides when a place is open, not where the order is."""
 
     flow: str | None
     credential: str | None = None
@@ -110,14 +112,17 @@ class Place(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its key: the flow's, or credential, destination and flow with spaces between them, which are in none of these."""
-        if self.credential is None:
-            return self.flow or ""
-        return " ".join((self.credential, self.destination, *(() if self.flow is None else (self.flow,))))
+        """Its key: the flow's, or credential, destination and flow with spaces between them, which are in none of these. That
+        of a destination alone begins with a space."""
+        if self.credential is not None:
+            return " ".join((self.credential, self.destination, *(() if self.flow is None else (self.flow,))))
+        return f" {self.destination}" if self.flow is None else self.flow
 
     @classmethod
     def of(cls, key: str) -> Place:
         """The place of a key."""
+        if key.startswith(" "):
+            return cls(None, None, key[1:])
         first, *others = key.split(" ", 2)
         return cls(others[1] if len(others) == 2 else None, first, others[0]) if others else cls(first)
 
@@ -190,7 +195,7 @@ def _overdue(order: Order, now_us: int, limits: AgentLimits) -> NoResponse | Non
     """Why it is too late to begin, or None. The execution log records this: a call that failed for this reason cannot
     be executed by an order that arrives later. What waits for a flow or a credential is never too late: that costs no
     attempt."""
-    if order.turn is not None:
+    if not order.is_plain:
         return None
     waited_us = now_us - ordered_at(order.execution_id)
     if waited_us < limits.start_timeout_us:

@@ -79,6 +79,31 @@ class Slots(Generic[B]):
         """One admitted item has ended."""
         self.in_flight -= 1
 
+    def is_crowded(self, destination: str, deferred_max: int) -> bool:
+        """Whether so many items wait for a slot of the destination that another one should wait elsewhere: as many as there
+        is room for others, of at most `deferred_max`. So one destination takes half of the room, and there is always some
+        left for one that has few."""
+        if self.deferred < deferred_max // 2:
+            # No destination can have as many.
+            return False
+        free = min(
+            self._in_flight_max - self.in_flight, self._per_destination_max - self._in_flight_to.get(destination, 0)
+        )
+        waiting = len(self._deferred.get(destination, ())) - max(free, 0)
+        return waiting >= max(deferred_max - self.deferred, 0)
+
+    def drop_if(self, is_late: Callable[[B], bool]) -> list[B]:
+        """Removes and returns all deferred items of those destinations of which the first item is late."""
+        dropped: list[B] = []
+        for destination, deferred in list(self._deferred.items()):
+            if is_late(deferred[0]):
+                dropped += self._deferred.pop(destination)
+                if destination in self._has_turn:
+                    self._has_turn.remove(destination)
+                    self._turns.remove(destination)
+        self.deferred -= len(dropped)
+        return dropped
+
     def drop_deferred(self) -> list[B]:
         """Removes and returns all deferred items."""
         dropped = [item for deferred in self._deferred.values() for item in deferred]

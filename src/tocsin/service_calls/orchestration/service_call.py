@@ -120,18 +120,18 @@ def _start(call: ServiceCall, execution_id: str) -> StartExecution:
 
 
 def suspended(call: ServiceCall, event: ExecutionSuspended, *, now_us: int, limits: AgentLimits) -> Step | None:
-    """The execution that was ordered last waits for its flow or its credential. The execution module has the order in its
-    table until the execution begins. What it reports then may be lost, so that the watchdog asks for it, but seldom."""
+    """The execution that was ordered last waits for its flow, its credential or its destination. The execution module has the
+    order in its table until the execution begins. What it reports then may be lost, so that the watchdog asks for it, but
+    seldom."""
     if not _concerns(call, event.execution_id) or call.started_at is not None:
         return None
     return Step(msgspec.structs.replace(call, watch_at=now_us + limits.start_timeout_us), ())
 
 
 def waits_for_turn(call: ServiceCall, *, now_us: int, limits: AgentLimits) -> bool:
-    """Whether an overdue call is probably one whose execution was reported as waiting for its flow or its credential:
-    otherwise the watchdog would have come sooner."""
-    waits = call.flow_key is not None or call.request_spec.credential is not None
-    begun = not waits or call.started_at is not None or call.execution_id is None
+    """Whether an overdue call is probably one whose execution was reported as waiting for its turn: otherwise the watchdog
+    would have come sooner."""
+    begun = call.started_at is not None or call.execution_id is None
     return not begun and now_us - ordered_at(call.execution_id or "") >= limits.start_timeout_us
 
 
@@ -227,7 +227,8 @@ def retry(
         return None
     if execution_id not in (None, call.execution_id):
         return None
-    awaited = msgspec.structs.replace(call, next_attempt_at=now_us, finished_at=None)
+    # If the clock was set back, not below the instant that the timer module has: it would ignore that of the next attempt.
+    awaited = msgspec.structs.replace(call, next_attempt_at=max(now_us, call.awaited_at), finished_at=None)
     return _order(awaited, now_us=now_us, new_id=new_id, limits=limits)
 
 

@@ -17,7 +17,6 @@ from tocsin.service_calls.ports import (
 )
 from tocsin.stores.service_calls.outbox import Appended, SqlOutbox
 from tocsin.stores.service_calls.statements import KEY, Batch, Database, Query, Row, Session, Undecodable, insert
-from tocsin.stores.service_calls.timer_schedules import CALL_EXISTS
 
 _KEY = (*KEY, "execution_id")
 # The columns have the names of the fields.
@@ -31,7 +30,13 @@ def _same(table: str) -> str:
     return " AND ".join(f"{table}.{name} = given.{name}" for name in _KEY)
 
 
-BEGIN = insert("http_execution_log", _STARTED, key=_KEY, more=f" WHERE {CALL_EXISTS} ON CONFLICT DO NOTHING")
+#: The condition that the given execution is the one that was ordered last of its call. The order of another one is of a call
+#: that was deleted and submitted again, or has been executed.
+_IS_ORDERED = (
+    "EXISTS (SELECT 1 FROM service_calls WHERE service_calls.tenant_id = given.tenant_id "
+    "AND service_calls.service_call_id = given.service_call_id AND service_calls.execution_id = given.execution_id)"
+)
+BEGIN = insert("http_execution_log", _STARTED, key=_KEY, more=f" WHERE {_IS_ORDERED} ON CONFLICT DO NOTHING")
 FINISH = Batch(
     f"UPDATE http_execution_log SET {', '.join(f'{name} = given.{name}' for name in _ENDED)} FROM GIVEN "
     f"WHERE {_same('http_execution_log')} AND http_execution_log.finished_at IS NULL",
@@ -55,7 +60,7 @@ SUSPEND = insert(
     "suspended_executions",
     _SUSPENDED,
     key=_KEY,
-    more=f" WHERE {CALL_EXISTS} AND NOT {_IS_LOGGED} ON CONFLICT DO NOTHING",
+    more=f" WHERE {_IS_ORDERED} AND NOT {_IS_LOGGED} ON CONFLICT DO NOTHING",
 )
 FIRST = Query(
     f"SELECT {', '.join(_SUSPENDED)} FROM suspended_executions WHERE place = :place ORDER BY execution_id LIMIT :most",
