@@ -181,8 +181,9 @@ class ShardBatch:
     resolved.
 
     A store whose transactions are too small splits the batch into chunks, each with the fence, upserts, history, runs and
-    failures before deletes, all rows of one uuid in one chunk. `together` names uuids whose rows, or deletes, belong to
-    another uuid's chunk: those of a notification or an event to its subject's, those of lost events to their gap's.
+    failures before deletes, all rows of one uuid in one chunk, except that resolved failures for which it has no room may
+    follow. `together` names uuids whose rows, or deletes, belong to another uuid's chunk: those of a notification or an event
+    to its subject's, those of lost events to their gap's.
     """
 
     shard_id: int
