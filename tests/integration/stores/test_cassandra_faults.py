@@ -32,7 +32,7 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
 from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.observer import PartitionSizeMeasured
-from tocsin.ports.store import KEY_MIN, Applied, ShardBatch, ShardState, generation, schedules_of
+from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, ShardBatch, ShardState, generation, schedules_of
 from tocsin.stores.cassandra import schema
 from tocsin.stores.cassandra.address import parse_address
 from tocsin.stores.cassandra.client import TABLE, CassandraClient, Write
@@ -295,6 +295,25 @@ async def test_a_batch_above_the_limit_is_refused_unsent(store: CassandraStore) 
     with pytest.raises(DefiniteFailure, match="Cassandra takes"):
         await store.apply([replace(batch, upserts=large)])
     assert await store.apply([replace(batch, upserts=large[:1])]) == [Applied.DURABLE]
+
+
+# -- pages
+
+
+async def test_a_page_of_large_rows_ends_with_its_bytes(store: CassandraStore) -> None:
+    await claimed(store)
+    rows = [row(number, number, record=bytes([number]) * (1 << 20)) for number in range(1, 61)]
+    paused = [row(number, number, record=b"x" * (1 << 20), suspended="paused") for number in range(101, 121)]
+    for number in range(0, 60, 2):
+        await put(store, *rows[number : number + 2])
+    for each_row in paused:
+        await put(store, each_row)
+    page = await store.load(0, KEY_MIN, KEY_MAX, 1_000)
+    assert (page.rows, page.complete_to) == (rows[:16], rows[15].key)
+    assert await loaded(store, page_rows=1_000) == rows
+    first = await store.load_suspended(0, KEY_MIN, 1_000)
+    assert (first.rows, first.complete_to) == (paused[:16], paused[15].key)
+    assert await suspended(store, page_rows=1_000) == paused
 
 
 # -- claims
