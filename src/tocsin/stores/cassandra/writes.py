@@ -55,7 +55,8 @@ WRITE_BYTES_MAX = 6 * 1024 * 1024
 
 
 def statements_of(client: CassandraClient, batch: ShardBatch, latest: bytes) -> list[Write]:
-    """The batch's statements, the fence first, which sets the column `latest`. Raises DefiniteFailure for a row or a batch that exceeds a limit."""
+    """The batch's statements, the fence first, which sets the column `latest`. Raises DefiniteFailure for a row or a batch
+    that exceeds a limit."""
     partition = client.shard(batch.shard_id)
     try:
         writes = [
