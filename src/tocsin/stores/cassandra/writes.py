@@ -39,7 +39,7 @@ _DELETE_RANGE = "DELETE FROM {t} WHERE p = ? AND k >= ? AND k <= ?"
 _IN_ORDER = "UPDATE {t} SET v = null WHERE p = ? AND k = 0x00 IF v = null"
 _STATE = "SELECT DISTINCT latest FROM {t} WHERE p = ?"
 #: The column `latest` before a shard's first batch. Each batch writes its epoch and its token, and behind them those of the
-#: last batch before its owner's claim, by which an earlier owner learns the outcome of its own.
+#: last batch before its owner's claim, by which an earlier owner finds the outcome of its own.
 _NO_BATCH = bytes(16)
 _OF_TIMER = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k < ?"
 _RUNS = "SELECT k FROM {t} WHERE p = ? AND k >= ? AND k < ?"
@@ -193,7 +193,7 @@ async def _is_last(client: CassandraClient, batch: ShardBatch, token: bytes) -> 
 
 async def _refused(client: CassandraClient, batch: ShardBatch, token: bytes) -> Applied:
     """The outcome of a batch whose fence failed. Another coordinator may have completed this very batch, and then another
-    node's claim, before the condition was evaluated again. Raises OutcomeUnknown if what is stored doesn't tell."""
+    node's claim, before the condition was evaluated again. Raises OutcomeUnknown if what is stored doesn't show it."""
     try:
         outcome = _outcome(await _latest(client, batch.shard_id), batch.epoch, token)
     except StoreError as error:
