@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Protocol, TypeVar
 
-from tocsin.model.errors import ConfigError, DefiniteFailure, SchemaTooNew, StoreCorrupted
+from tocsin.model.errors import ConfigError, DefiniteFailure, SchemaTooNew, StoreCorrupted, StoreUnavailable
 from tocsin.model.timer import Status
 from tocsin.ports.records import Records
 
@@ -181,8 +181,9 @@ class ShardBatch:
     resolved.
 
     A store whose transactions are too small splits the batch into chunks, each with the fence, upserts, history, runs and
-    failures before deletes, all rows of one uuid in one chunk. `together` names uuids whose rows, or deletes, belong to
-    another uuid's chunk: those of a notification or an event to its subject's, those of lost events to their gap's.
+    failures before deletes, all rows of one uuid in one chunk, except that resolved failures for which it has no room may
+    follow. `together` names uuids whose rows, or deletes, belong to another uuid's chunk: those of a notification or an event
+    to its subject's, those of lost events to their gap's.
     """
 
     shard_id: int
@@ -309,6 +310,12 @@ def shards_are_fixed(fixed: int, wanted: int | None) -> ConfigError:
         f"shards: the store's data has {fixed} shards, which can't be changed to {wanted}; leave the setting out, or set it "
         f"to {fixed}"
     )
+
+
+def total_shards_changed(place: str) -> StoreUnavailable:
+    """The error for the first claim by a node that has read a number of shards that another node has changed since. `place`
+    names the data."""
+    return StoreUnavailable(f"{place} has another number of shards by now; start again")
 
 
 #: The format of stored data until the first release: schema, layout and records. Each change of these raises the number, as

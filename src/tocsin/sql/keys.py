@@ -1,4 +1,4 @@
-"""Key ranges as positions of rows, and what is known of a shard's left edge, for stores that delete ranges in SQL."""
+"""Key ranges as positions of rows, and what is known of a shard's left edge, for stores that delete ranges."""
 
 from __future__ import annotations
 

@@ -27,7 +27,6 @@ class ServerStore(SqlStore, Generic[S, C]):
     def __init__(self, server: S, *, create: bool) -> None:
         self._server = server
         self._create = create
-        self._total_shards = 0
         self._lanes: WriterLanes[S, C] | None = None
         self._loaders: Pool[S, C] | None = None
         self._readers: Pool[S, C] | None = None
@@ -74,11 +73,10 @@ class ServerStore(SqlStore, Generic[S, C]):
         self._leases = self._pool(1)
         self._lanes = WriterLanes([self._pool(1) for _ in range(options.writers)])
         try:
-            self._total_shards = await self._fix_total_shards(total_shards)
+            return await self._fix_total_shards(total_shards)
         except BaseException:
             await self.close()
             raise
-        return self._total_shards
 
     async def close(self) -> None:
         """Waits for calls under way and disconnects."""

@@ -32,6 +32,7 @@ from tocsin.ports.store import (
     StoreFacts,
     schedules_of,
     shards_are_fixed,
+    total_shards_changed,
 )
 from tocsin.sql.dialect import Dialect, Step, Value
 from tocsin.sql.keys import INSTANT_MAX, INSTANT_MIN, UUID_MAX, UUID_MIN
@@ -96,6 +97,7 @@ _LEFT_OF_TIMERS = (
 _GENERATION_FIRST = bytes(GENERATION_BYTES)
 #: How the cursor of a page of ends begins, before a uuid and generation.
 _HISTORY, _RUNS = b"h", b"r"
+_TOTAL_SHARDS = "SELECT meta_value FROM meta WHERE meta_name = 'total_shards'"
 _RECORD = "record_key, record_value, record_version FROM records"
 
 
@@ -106,6 +108,8 @@ class SqlStore(ABC):
     dialect: ClassVar[Dialect]
     #: The number of shards of a new store.
     total_shards_default: ClassVar[int]
+    #: The number of shards in force when the store was opened.
+    _total_shards: int = 0
 
     # -- what an adapter supplies
 
@@ -140,8 +144,12 @@ class SqlStore(ABC):
         """Fixes the number of shards and returns it. Until the first claim there is no data, and a node may change the
         number; a node that has read the former one must be started again. Of nodes that write the first number at the same
         time, one decides."""
+        self._total_shards = await self._fixed_total_shards(wanted)
+        return self._total_shards
+
+    async def _fixed_total_shards(self, wanted: int | None) -> int:
         while True:
-            stored = await self._rows("SELECT meta_value FROM meta WHERE meta_name = 'total_shards'")
+            stored = await self._rows(_TOTAL_SHARDS)
             if not stored:
                 number = wanted or self.total_shards_default
                 sql = f"INSERT INTO meta VALUES ('total_shards', ?){self.dialect.or_nothing}"
@@ -152,12 +160,16 @@ class SqlStore(ABC):
                 return fixed
             if await self._rows("SELECT 1 FROM timers LIMIT 1"):
                 raise shards_are_fixed(fixed, wanted)
-            # Checked again in the statement: a node may have claimed its first shard meanwhile.
+            # Checked again: a node may have claimed its first shard meanwhile. A statement of its own takes the lock, because
+            # PostgreSQL would otherwise look for claims as of a moment before it waited for one.
             sql = (
-                "UPDATE meta SET meta_value = ? WHERE meta_name = 'total_shards' AND meta_value = ? "
-                "AND NOT EXISTS (SELECT 1 FROM timers)"
+                "UPDATE meta SET meta_value = ? WHERE meta_name = 'total_shards' AND NOT EXISTS (SELECT 1 FROM timers)"
             )
-            await self._change(Step(sql, (wanted, fixed)))
+            await self._change(self._total_shards_are(fixed), Step(sql, (wanted,)))
+
+    def _total_shards_are(self, number: int) -> Step:
+        """Passes if this is the number of shards, which stays until the transaction ends."""
+        return Step(f"{_TOTAL_SHARDS} AND meta_value = ?{self.dialect.locked}", (number,), required=True)
 
     async def facts(self) -> StoreFacts:
         """What the database reports about itself."""
@@ -178,8 +190,10 @@ class SqlStore(ABC):
         self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
         """Claims the shard: the epoch becomes `expected_epoch` + 1 and the owner `owner`; returns the new epoch. A claim
-        waits for a batch of the shard that is still under way, whichever node sent it."""
-        steps = []
+        waits for a batch of the shard that is still under way, whichever node sent it. Raises StoreUnavailable for the first
+        claim of a shard if another node has changed the number of shards since this store was opened."""
+        # Before any other row, like whoever changes the number.
+        steps = [self._total_shards_are(self._total_shards)] if expected_epoch == 0 else []
         if presumed_dead is not None:
             # Locked, so that the counter can't move between the comparison and the commit.
             member = "SELECT 1 FROM members WHERE member_incarnation = ? AND member_counter = ?" + self.dialect.locked
@@ -192,7 +206,11 @@ class SqlStore(ABC):
                 f"WHERE {self.dialect.shard_row} AND shard_version = ?"
             )
             steps.append(Step(sql, (owner, shard_id, expected_epoch)))
-        return expected_epoch + 1 if await self._change(*steps) else None
+        if await self._change(*steps):
+            return expected_epoch + 1
+        if expected_epoch == 0 and int((await self._rows(_TOTAL_SHARDS))[0][0]) != self._total_shards:
+            raise total_shards_changed("the database")
+        return None
 
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
         """Clears the owner if epoch and owner are still these, and returns whether they were."""

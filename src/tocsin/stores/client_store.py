@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from tocsin.model.errors import ConfigError, DefiniteFailure, OutcomeUnknown, StoreUnavailable
-from tocsin.ports.store import KEY_MAX, Applied, FireKey, Loaded, ShardBatch, StoreFacts
+from tocsin.ports.store import KEY_MAX, Applied, FireKey, Loaded, ShardBatch, StoreFacts, total_shards_changed
 from tocsin.stores.orders import LIVE, SUSPENDED
 
 T = TypeVar("T")
@@ -178,7 +178,7 @@ class ClientStore(ABC, Generic[C]):
             # One at a time: on Cassandra, the first claims of all shards would contend for one partition.
             async with self._beginning:
                 if not self._has_data and not await self._schema.begin_data(self._open, self._total_shards):
-                    raise StoreUnavailable(f"{self._place} has another number of shards by now; start again")
+                    raise total_shards_changed(self._place)
                 self._has_data = True
         work = partial(self._claim, shard_id, expected_epoch, owner, presumed_dead)
         return await self._turns.take(shard_id, work)

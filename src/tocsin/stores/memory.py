@@ -42,6 +42,7 @@ from tocsin.ports.store import (
     StoreFacts,
     schedules_of,
     shards_are_fixed,
+    total_shards_changed,
     within,
 )
 from tocsin.stores import TOTAL_SHARDS_DEFAULT
@@ -214,6 +215,8 @@ class MemoryStore:
             if member is None or member.counter != presumed_dead[1]:
                 return None
         if shard is None:
+            if self._total_shards is not None and shard_id >= self._total_shards:
+                raise total_shards_changed("the memory store")
             shard = self._shards[shard_id] = _Shard()
         shard.epoch += 1
         shard.owner = owner

@@ -147,6 +147,8 @@ class CassandraOptions:
     keys_max: int = 100
     page_rows_max: int = 2_000
     parallel_max: int = 16
+    #: About how many bytes of records a page of rows has at most.
+    read_bytes_max: int = 16 << 20
     #: How often the size of partitions is read.
     size_interval_s: float = 60.0
     #: Begins the name of each partition, so that several stores can share a table.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tocsin.administration import namespaces, put_namespace
-from tocsin.model.errors import ConfigError, RecordUndecodable
+from tocsin.model.errors import ConfigError, RecordUndecodable, StoreUnavailable
 from tocsin.model.namespace import DamagedNamespace, Namespace
 from tocsin.model.run import decode_run
 from tocsin.model.timer import Status, Timer, decode_record, encode_record
@@ -30,6 +30,7 @@ from tocsin.ports.store import (
 )
 from tocsin.testing.store_conformance_base import (
     ALICE,
+    BOB,
     TOTAL_SHARDS,
     StoreSuite,
     claimed,
@@ -146,6 +147,26 @@ class OpeningConformance(StoreSuite):
         with pytest.raises(ConfigError, match=str(TOTAL_SHARDS)):
             await store.open(TOTAL_SHARDS + 1)
         assert await store.open(None) == TOTAL_SHARDS
+
+    async def test_a_first_claim_with_a_number_of_shards_that_has_changed_is_refused(
+        self, store: Store, tmp_path: Path
+    ) -> None:
+        if store.capabilities.exclusive:
+            pytest.skip("only one node can have the store open")
+        other = self.make_store(tmp_path) if self.persistent else store
+        await store.close()
+        assert await store.open(16) == 16
+        assert await other.open(8) == 8
+        try:
+            for _ in range(2):
+                with pytest.raises(StoreUnavailable, match="has another number of shards by now; start again"):
+                    await store.claim(12, expected_epoch=0, owner=ALICE)
+            assert await other.shards() == []
+            assert await other.claim(3, expected_epoch=0, owner=BOB) == 1
+            assert await other.claim(3, expected_epoch=0, owner=ALICE) is None
+        finally:
+            if other is not store:
+                await other.close()
 
 
 class ConcurrencyConformance(StoreSuite):

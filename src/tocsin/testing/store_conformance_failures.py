@@ -8,7 +8,17 @@ import pytest
 
 from tocsin.model.timer import Status
 from tocsin.ports.store import Applied, FailurePlace, FailureRow, Found, ListQuery, ShardBatch, Store, schedules_of
-from tocsin.testing.store_conformance_base import ALICE, StoreSuite, claimed, failure, finished, row, run, uuid_of
+from tocsin.testing.store_conformance_base import (
+    ALICE,
+    StoreSuite,
+    claimed,
+    failure,
+    finished,
+    loaded,
+    row,
+    run,
+    uuid_of,
+)
 
 
 async def failures(store: Store, shard_id: int = 0, *, limit: int = 100, descending: bool = False) -> list[FailureRow]:
@@ -73,6 +83,17 @@ class FailureConformance(StoreSuite):
         assert await store.fetch(0, [done.uuid]) == {done.uuid: Found(again, finished(done))}
         await store.apply([replace(batch, resolved=[(each.uuid, each.generation) for each in rows])])
         assert await failures(store) == []
+
+    async def test_a_row_resolves_any_number_of_failures_of_its_uuid(self, store: Store) -> None:
+        batch = await claimed(store)
+        state, kept = row(1, 10, namespace=schedules_of("default")), failure(row(2))
+        rows = [failure(row(1), at) for at in range(100)]
+        for part in (rows[:40], rows[40:80], [*rows[80:], kept]):
+            assert await store.apply([replace(batch, failures=part)]) == [Applied.DURABLE]
+        resolved = [(each.uuid, each.generation) for each in rows]
+        assert await store.apply([replace(batch, upserts=[state], resolved=resolved)]) == [Applied.DURABLE]
+        assert await failures(store) == [kept]
+        assert await loaded(store) == [state]
 
     async def test_failures_of_a_stale_batch_have_no_effect(self, store: Store) -> None:
         batch = await claimed(store)

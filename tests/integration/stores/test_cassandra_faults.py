@@ -32,7 +32,7 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
 from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.observer import PartitionSizeMeasured
-from tocsin.ports.store import KEY_MIN, Applied, ShardBatch, ShardState, generation, schedules_of
+from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, ShardBatch, ShardState, generation, schedules_of
 from tocsin.stores.cassandra import schema
 from tocsin.stores.cassandra.address import parse_address
 from tocsin.stores.cassandra.client import TABLE, CassandraClient, Write
@@ -273,6 +273,64 @@ async def test_a_commit_that_another_coordinator_completed_before_a_claim_is_dur
     assert await store.apply([replace(batch, upserts=[row(2, 2)])]) == [Applied.OWNERSHIP_LOST]
 
 
+class _OthersComeBetween:
+    """Stands for `write_all`: the batch is refused after other owners have claimed and written, one after another. If
+    `completed`, another coordinator has completed it before them."""
+
+    def __init__(self, store: CassandraStore, *, completed: bool, owners: int = 1) -> None:
+        self._store, self._write_all = store, store._open.write_all
+        self._completed, self._owners = completed, owners
+
+    async def __call__(self, writes: Iterable[Write]) -> Any:
+        sent = list(writes)
+        if self._completed:
+            await self._write_all(sent)
+        # Not through the store's turns, in which the batch is.
+        for epoch in range(1, 1 + self._owners):
+            assert await self._store._claim(0, epoch, BOB, None) == epoch + 1
+            _, _, fence = self._store._write(ShardBatch(0, epoch + 1, BOB)).args  # type: ignore[attr-defined]
+            assert (await self._write_all(fence))[0]
+        return await self._write_all(sent)
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+@pytest.mark.parametrize("completed", [True, False])
+async def test_a_batch_that_is_refused_after_the_next_owner_wrote_has_the_outcome_that_its_claim_found(
+    store: CassandraStore, monkeypatch: pytest.MonkeyPatch, completed: bool, earlier: bool
+) -> None:
+    batch = await claimed(store)
+    if earlier:
+        await put(store, row(2, 2))
+    expected = Applied.DURABLE if completed else Applied.OWNERSHIP_LOST
+    with monkeypatch.context() as patched:
+        patched.setattr(store._open, "write_all", _OthersComeBetween(store, completed=completed))
+        assert await store.apply([replace(batch, upserts=[row(1, 1)])]) == [expected]
+    assert ((await store.fetch(0, [uuid_of(1)])) != {}) == completed
+
+
+@pytest.mark.parametrize("completed", [True, False])
+async def test_a_batch_that_is_refused_after_several_owners_wrote_has_an_unknown_outcome(
+    store: CassandraStore, monkeypatch: pytest.MonkeyPatch, completed: bool
+) -> None:
+    batch = await claimed(store)
+    monkeypatch.setattr(store._open, "write_all", _OthersComeBetween(store, completed=completed, owners=2))
+    with pytest.raises(OutcomeUnknown):
+        await store.apply([replace(batch, upserts=[row(1, 1)])])
+
+
+async def test_a_refused_batch_whose_outcome_cannot_be_read_has_an_unknown_one(
+    store: CassandraStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = await claimed(store)
+
+    async def unreadable(*arguments: Any, **options: Any) -> Any:
+        raise StoreUnavailable("no node can be reached")
+
+    monkeypatch.setattr(store._open, "read", unreadable)
+    with pytest.raises(OutcomeUnknown):
+        await store.apply([replace(batch, epoch=2)])
+
+
 async def test_a_claim_that_another_coordinator_completed_is_not_used(
     store: CassandraStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,6 +353,25 @@ async def test_a_batch_above_the_limit_is_refused_unsent(store: CassandraStore) 
     with pytest.raises(DefiniteFailure, match="Cassandra takes"):
         await store.apply([replace(batch, upserts=large)])
     assert await store.apply([replace(batch, upserts=large[:1])]) == [Applied.DURABLE]
+
+
+# -- pages
+
+
+async def test_a_page_of_large_rows_ends_with_its_bytes(store: CassandraStore) -> None:
+    await claimed(store)
+    rows = [row(number, number, record=bytes([number]) * (1 << 20)) for number in range(1, 61)]
+    paused = [row(number, number, record=b"x" * (1 << 20), suspended="paused") for number in range(101, 121)]
+    for number in range(0, 60, 2):
+        await put(store, *rows[number : number + 2])
+    for each_row in paused:
+        await put(store, each_row)
+    page = await store.load(0, KEY_MIN, KEY_MAX, 1_000)
+    assert (page.rows, page.complete_to) == (rows[:16], rows[15].key)
+    assert await loaded(store, page_rows=1_000) == rows
+    first = await store.load_suspended(0, KEY_MIN, 1_000)
+    assert (first.rows, first.complete_to) == (paused[:16], paused[15].key)
+    assert await suspended(store, page_rows=1_000) == paused
 
 
 # -- claims

@@ -12,7 +12,9 @@ from typing import Any
 import pymongo
 import pytest
 import pytest_asyncio
+from pymongo import DeleteMany
 from pymongo import MongoClient as Driver
+from pymongo.asynchronous.collection import AsyncCollection
 
 from tests.support.cases import each
 from tests.support.mongodb import MongoServer
@@ -26,7 +28,7 @@ from tocsin.model.errors import (
     StoreCorrupted,
     StoreUnavailable,
 )
-from tocsin.ports.store import Applied, ShardState
+from tocsin.ports.store import KEY_MIN, Applied, ShardState
 from tocsin.stores.mongodb.address import parse_address
 from tocsin.stores.mongodb.client import Document, MongoClient
 from tocsin.stores.mongodb.store import MongoStore
@@ -57,6 +59,36 @@ async def store(mongodb_url: str) -> AsyncIterator[MongoStore]:
 
 def database_of(url: str) -> str:
     return parse_address(url).database
+
+
+# -- range deletes
+
+
+async def test_a_range_delete_begins_where_the_last_one_ended(
+    store: MongoStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch, filters = await claimed(store), []
+    bulk_write = AsyncCollection.bulk_write
+
+    async def noted(collection: Any, requests: list[Any], **options: Any) -> Any:
+        filters.extend(request._filter for request in requests if isinstance(request, DeleteMany))
+        return await bulk_write(collection, requests, **options)
+
+    monkeypatch.setattr(AsyncCollection, "bulk_write", noted)
+    live = [row(number, number * 10) for number in range(1, 6)]
+    await put(store, *live)
+    for number in (1, 3):
+        await store.apply([replace(batch, delete_to=live[number].key)])
+    assert await loaded(store) == live[4:]
+    instants = [each["at"] for each in filters]
+    assert instants == [{"$gte": KEY_MIN[0], "$lt": 20}, 20, {"$gte": 20, "$lt": 40}, 40]
+    # At one instant it is the uuid where it begins.
+    same = [row(number, 40) for number in (7, 8)]
+    await put(store, *same)
+    await store.apply([replace(batch, delete_to=same[0].key)])
+    last = filters[-1]
+    assert (bytes(last["uuid"]["$gte"]), bytes(last["uuid"]["$lte"])) == (live[3].uuid, same[0].uuid)
+    assert await loaded(store) == [same[1], live[4]]
 
 
 # -- unknown outcomes

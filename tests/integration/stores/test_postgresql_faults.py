@@ -314,6 +314,23 @@ async def test_a_claim_waits_for_the_batch_under_way(postgresql_url: str, store:
         assert await store.apply([replace(batch, upserts=[row(3)])]) == [Applied.OWNERSHIP_LOST]
 
 
+async def test_the_number_of_shards_stays_while_the_first_claim_is_under_way(
+    postgresql_url: str, store: PostgresStore
+) -> None:
+    other_number = PostgresStore(postgresql_url)
+    async with session(postgresql_url) as other:
+        # The claim has locked the number of shards, and waits at the table.
+        await other.execute("BEGIN; LOCK TABLE tocsin.timers IN SHARE MODE")
+        claiming = asyncio.create_task(store.claim(0, expected_epoch=0, owner=ALICE))
+        await until_waiting(other)
+        opening = asyncio.create_task(other_number.open(8))
+        await until_waiting(other, 2)
+        await other.execute("ROLLBACK")
+        assert await claiming == 1
+        with pytest.raises(ConfigError, match="has 4 shards"):
+            await opening
+
+
 async def test_deadlocks_are_definite_failures(postgresql_url: str, store: PostgresStore) -> None:
     batch = await claimed(store)
     await put(store, row(1, 1))

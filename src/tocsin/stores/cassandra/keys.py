@@ -3,7 +3,8 @@
 Everything is in one table with a partition key `p` (text) and a clustering key `k` (bytes, in unsigned order). A shard is one
 partition, because a conditional batch cannot have two:
 
-    p = "shard/3"   (static)               epoch, owner, and the token of the latest batch
+    p = "shard/3"   (static)               epoch, owner, and the tokens of the latest batch and of the last one before the
+                                           owner's claim
                     0x00                   nothing: it is the partition's first row
                     "T" uuid "t"           a timer, live or suspended: one row, at any instant
                     "T" uuid "h" generation    a finished timer

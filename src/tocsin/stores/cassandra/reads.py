@@ -106,6 +106,16 @@ def _damaged_rows(entries: Iterable[Row], damaged: dict[bytes, Damaged]) -> Iter
             yield row
 
 
+def _within(bytes_max: int, entries: Sequence[Row]) -> Sequence[Row]:
+    """The first entries, up to the one with which the records to which they lead have this many bytes."""
+    for number, (_, value) in enumerate(entries, start=1):
+        entry = entry_of(value)
+        bytes_max -= 0 if entry is None else entry.record_bytes
+        if bytes_max <= 0:
+            return entries[:number]
+    return entries
+
+
 def outdated(entries: Sequence[Row], rows: Sequence[StoredRow]) -> list[Row]:
     """The entries that lead to none of these rows."""
     known = {row.key for row in rows}
@@ -123,13 +133,15 @@ class CassandraReads(ClientStore[CassandraClient]):
     """A store's reads of timers, shards and members."""
 
     async def _page(self, kind: bytes, shard_id: int, after: FireKey, last: FireKey, limit: int) -> Loaded:
-        """One page of live or suspended rows with after < key ≤ last: at most `limit`."""
+        """One page of live or suspended rows with after < key ≤ last: at most `limit`, of which the
+        records have about `read_bytes_max` bytes."""
         client = self._open
         partition = client.shard(shard_id)
         first, stop = behind(order_key(kind, *after)), order_key(kind, *last)
         limit = min(limit, client.options.page_rows_max)
         while first <= stop:
-            entries = await client.read(RANGE, partition, first, stop, limit)
+            found_entries = await client.read(RANGE, partition, first, stop, limit)
+            entries = _within(client.options.read_bytes_max, found_entries)
             # An entry counts if its timer has its instant. A timer may have several, of which the others are outdated.
             keys = {timer_key(fire_key_of(key)[1]) for key, _ in entries}
             found, damaged = await rows_by_key(client, shard_id, keys)
@@ -145,7 +157,7 @@ class CassandraReads(ClientStore[CassandraClient]):
             if kind == SUSPENDED and len(rows) < len(entries) and not damaged:
                 # No range delete ever covers them.
                 await delete_entries(client, shard_id, outdated(entries, rows))
-            if len(entries) < limit:
+            if len(entries) == len(found_entries) < limit:
                 return Loaded(rows, last)
             if rows:
                 # Outdated entries are passed as well: completeness never follows from the number of rows.

@@ -71,13 +71,14 @@ class ScheduleEntry(msgspec.Struct, array_like=True, gc=False):
 
 
 class Entry(msgspec.Struct, array_like=True, gc=False):
-    """The value of an entry of an order: what lists filter by."""
+    """The value of an entry of an order: what lists filter by, and the size of the record to which it leads."""
 
     generation: bytes
     namespace: str
     timer_id: str
     tags: tuple[str, ...]
     status: str = Status.PENDING.value
+    record_bytes: int = 0
 
 
 _timer = msgspec.msgpack.Decoder(_Timer)
@@ -114,7 +115,7 @@ def run_value(row: RunRow) -> bytes:
 def entry_value(row: StoredRow | HistoryRow) -> bytes:
     """The value of the row's entry."""
     status = row.status if isinstance(row, HistoryRow) else Status.PENDING
-    return _encode(Entry(row.generation, row.namespace, row.timer_id, row.tags, status.value))
+    return _encode(Entry(row.generation, row.namespace, row.timer_id, row.tags, status.value, len(row.record)))
 
 
 def entry_of(value: bytes) -> Entry | None:

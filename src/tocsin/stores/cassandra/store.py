@@ -60,6 +60,7 @@ class CassandraStore(CassandraWrites, CassandraReads, CassandraLists, CassandraR
         address = parse_address(url)
         new_client = partial(CassandraClient, address, options or CassandraOptions())
         super().__init__(address.place, new_client, schema, create=create)
+        self._before = {}
         self._observe = observe
         self._size: SizeWatch | None = None
 

@@ -37,7 +37,10 @@ _DELETE = "DELETE FROM {t} WHERE p = ? AND k = ?"
 _DELETE_RANGE = "DELETE FROM {t} WHERE p = ? AND k >= ? AND k <= ?"
 #: A condition that always holds: Paxos orders the batch that begins with it. The first row has no value.
 _IN_ORDER = "UPDATE {t} SET v = null WHERE p = ? AND k = 0x00 IF v = null"
-_STATE = "SELECT DISTINCT epoch, owner, latest FROM {t} WHERE p = ?"
+_STATE = "SELECT DISTINCT latest FROM {t} WHERE p = ?"
+#: The column `latest` before a shard's first batch. Each batch writes its epoch and its token, and behind them those of the
+#: last batch before its owner's claim, by which an earlier owner finds the outcome of its own.
+_NO_BATCH = bytes(16)
 _OF_TIMER = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k < ?"
 _RUNS = "SELECT k FROM {t} WHERE p = ? AND k >= ? AND k < ?"
 
@@ -51,12 +54,13 @@ _STATEMENT_BYTES = 150
 WRITE_BYTES_MAX = 6 * 1024 * 1024
 
 
-def statements_of(client: CassandraClient, batch: ShardBatch, token: bytes) -> list[Write]:
-    """The batch's statements, the fence first. Raises DefiniteFailure for a row or a batch that exceeds a limit."""
+def statements_of(client: CassandraClient, batch: ShardBatch, latest: bytes) -> list[Write]:
+    """The batch's statements, the fence first, which sets the column `latest`. Raises DefiniteFailure for a row or a batch
+    that exceeds a limit."""
     partition = client.shard(batch.shard_id)
     try:
         writes = [
-            Write(_FENCE, (token, partition, batch.epoch, batch.owner)),
+            Write(_FENCE, (latest, partition, batch.epoch, batch.owner)),
             Write(_FIRST_ROW, (partition,)),
             *_deletes(partition, batch),
             *(write for row in batch.upserts for write in _upsert(partition, row)),
@@ -160,24 +164,59 @@ async def _finished(client: CassandraClient, partition: str, uuid: bytes) -> lis
     return deletes
 
 
-async def _is_last(client: CassandraClient, shard_id: int, token: bytes) -> bool:
-    """Whether a SERIAL read shows the batch, so that it is durable. Otherwise it may still come: a coordinator may have been
-    standing still since it received the batch, which only a new claim excludes."""
+def _outcome(latest: bytes | None, epoch: int, token: bytes) -> Applied | None:
+    """What a shard's column `latest` shows of a batch of this epoch whose fence failed: whether it is the last one up to this
+    epoch; None if it has only later ones."""
+    latest = latest or _NO_BATCH
+    for i in range(0, len(latest), len(_NO_BATCH)):
+        if int.from_bytes(latest[i : i + 8], "big") <= epoch:
+            return Applied.DURABLE if latest[i + 8 : i + 16] == token else Applied.OWNERSHIP_LOST
+    return None
+
+
+async def _latest(client: CassandraClient, shard_id: int) -> bytes | None:
+    """The shard's column `latest`, by a SERIAL read, which completes or excludes what an earlier write has begun."""
+    rows = await client.read(_STATE, client.shard(shard_id), serial=True)
+    return rows[0][0] if rows else None
+
+
+async def _is_last(client: CassandraClient, batch: ShardBatch, token: bytes) -> bool:
+    """Whether the batch is found, so that it is durable. Otherwise it may still come: a coordinator may have been standing
+    still since it received the batch, which only a new claim excludes."""
     try:
-        rows = await client.read(_STATE, client.shard(shard_id), serial=True)
+        latest = await _latest(client, batch.shard_id)
     except StoreError:
         # The first error is the one to report.
         return False
-    return bool(rows) and rows[0][2] == token
+    return _outcome(latest, batch.epoch, token) is Applied.DURABLE
+
+
+async def _refused(client: CassandraClient, batch: ShardBatch, token: bytes) -> Applied:
+    """The outcome of a batch whose fence failed. Another coordinator may have completed this very batch, and then another
+    node's claim, before the condition was evaluated again. Raises OutcomeUnknown if what is stored doesn't show it."""
+    try:
+        outcome = _outcome(await _latest(client, batch.shard_id), batch.epoch, token)
+    except StoreError as error:
+        raise OutcomeUnknown(f"shard {batch.shard_id} has another owner, perhaps since this batch: {error}") from error
+    if outcome is None:
+        raise OutcomeUnknown(f"shard {batch.shard_id} has another owner, perhaps since this batch")
+    return outcome
 
 
 class CassandraWrites(ClientStore[CassandraClient]):
     """A store's writes of timers, shards and members."""
 
+    #: What was the shard's latest batch when this store claimed it, and in which epoch it did.
+    _before: dict[int, tuple[int, bytes]]
+
     def _write(self, batch: ShardBatch) -> Callable[[], Awaitable[Applied]]:
         """One conditional batch."""
         token = os.urandom(8)
-        return partial(self._apply, batch, token, statements_of(self._open, batch, token))
+        latest = batch.epoch.to_bytes(8, "big") + token
+        epoch, before = self._before.get(batch.shard_id, (0, b""))
+        if epoch == batch.epoch:
+            latest += before
+        return partial(self._apply, batch, token, statements_of(self._open, batch, latest))
 
     async def _claim(
         self, shard_id: int, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None
@@ -202,7 +241,11 @@ class CassandraWrites(ClientStore[CassandraClient]):
         partition, epoch = client.shard(shard_id), expected_epoch + 1
         statement = "UPDATE {t} SET epoch = ?, owner = ? WHERE p = ? IF epoch = ?"
         applied = await client.write(statement, epoch, owner, partition, expected_epoch or None)
-        return epoch if applied[0] else None
+        if not applied[0]:
+            return None
+        latest = await _latest(client, shard_id)
+        self._before[shard_id] = epoch, (latest or _NO_BATCH)[: len(_NO_BATCH)]
+        return epoch
 
     async def _release(self, shard_id: int, epoch: int, owner: bytes) -> bool:
         """Clears the owner if epoch and owner are still these, and returns whether they were."""
@@ -211,9 +254,7 @@ class CassandraWrites(ClientStore[CassandraClient]):
         return bool((await client.write(statement, client.shard(shard_id), epoch, owner))[0])
 
     async def _apply(self, batch: ShardBatch, token: bytes, writes: list[Write]) -> Applied:
-        """Executes the batch. If no answer decides, what is stored may. So it may if the condition failed: another
-        coordinator may have completed this very batch, and then another node's claim, before the condition was evaluated
-        again."""
+        """Executes the batch. If no answer decides, what is stored may, also if the fence failed."""
         client = self._open
         if batch.resolved:
             # What is listed was written by earlier batches, so it can be read before this one.
@@ -223,11 +264,10 @@ class CassandraWrites(ClientStore[CassandraClient]):
         try:
             applied = await client.write_all(writes)
         except OutcomeUnknown as unknown:
-            if await _is_last(client, batch.shard_id, token):
+            if await _is_last(client, batch, token):
                 return Applied.DURABLE
             raise unknown
-        durable = applied[0] or await _is_last(client, batch.shard_id, token)
-        return Applied.DURABLE if durable else Applied.OWNERSHIP_LOST
+        return Applied.DURABLE if applied[0] else await _refused(client, batch, token)
 
     async def heartbeat(self, member: Member) -> int:
         """Writes the member's row; returns the store's clock in microseconds. Conditional, so that no clock decides which of

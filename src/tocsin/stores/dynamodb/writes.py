@@ -37,7 +37,8 @@ _GIB = 1 << 30
 
 
 class Atom:
-    """The actions on one uuid and on those that belong to it, which stay in one transaction (rule 18)."""
+    """The actions on one uuid and on those that belong to it, which stay in one transaction (rule 18), except resolved
+    failures for which it has no room."""
 
     def __init__(self, uuid: bytes) -> None:
         self.uuids = {uuid: None}
@@ -78,11 +79,17 @@ def atoms_of(batch: ShardBatch, options: DynamoOptions) -> list[Atom]:
         atom_of(run.uuid).put(run_item(shard_id, run, indexed=indexed))
     for failure in batch.failures:
         atom_of(failure.uuid).put(failure_item(shard_id, failure, indexed=indexed))
-    for uuid, generation in batch.resolved:
-        atom_of(uuid).delete(failure_key(shard_id, uuid, generation))
     for uuid in batch.deletes:
         atom_of(uuid).delete(timer_key(shard_id, uuid))
-    return sorted(atoms.values(), key=lambda atom: atom.deletes)
+    full: list[Atom] = []
+    for uuid, generation in batch.resolved:
+        atom = atom_of(uuid)
+        if len(atom.actions) >= options.actions_max - 1:
+            # A schedule may have more replays than a transaction has room for. The others may follow its row.
+            full.append(atoms.pop(batch.together.get(uuid, uuid)))
+            atom = atom_of(uuid)
+        atom.delete(failure_key(shard_id, uuid, generation))
+    return sorted([*full, *atoms.values()], key=lambda atom: atom.deletes)
 
 
 def chunks_of(batch: ShardBatch, options: DynamoOptions) -> list[list[Item]]:
@@ -119,7 +126,7 @@ def _fence(batch: ShardBatch, chunk: Iterable[Atom]) -> Item:
             "UpdateExpression": "SET u = :u ADD c :one",
             "ConditionExpression": "v = :v AND w = :w",
             "ExpressionAttributeValues": {
-                ":u": {"B": b"".join(uuid for atom in chunk for uuid in atom.uuids)},
+                ":u": {"B": b"".join(dict.fromkeys(uuid for atom in chunk for uuid in atom.uuids))},
                 ":one": {"N": "1"},
                 ":v": {"N": str(batch.epoch)},
                 ":w": {"B": batch.owner},

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from tocsin.ports.store import Capabilities
+from tocsin.sql.keys import LeftEdges
 from tocsin.stores.mongodb import schema
 from tocsin.stores.mongodb.address import parse_address
 from tocsin.stores.mongodb.client import MongoClient
@@ -45,3 +46,9 @@ class MongoStore(MongoWrites, MongoReads, MongoLists, MongoRecords):
         address = parse_address(url)
         new_client = partial(MongoClient, address, options or MongoOptions())
         super().__init__(address.place, new_client, schema, create=create)
+        self._edges = LeftEdges()
+
+    async def open(self, total_shards: int | None) -> int:
+        """Connects, creates what is missing, and fixes the number of shards at first use; returns the number in force."""
+        self._edges = LeftEdges()
+        return await super().open(total_shards)

@@ -11,7 +11,7 @@ from pymongo import DeleteMany, InsertOne, ReplaceOne, errors
 
 from tocsin.model.errors import DefiniteFailure
 from tocsin.ports.store import Applied, FailurePlace, FireKey, Member, ShardBatch
-from tocsin.sql.keys import at_most
+from tocsin.sql.keys import UUID_MIN, LeftEdges, at_least, at_most
 from tocsin.sql.rows import cut
 from tocsin.stores.client_store import ClientStore
 from tocsin.stores.mongodb.client import Conflict, Document, MongoClient, Session
@@ -37,14 +37,13 @@ _FORGOTTEN_MAX = 20
 
 
 def writes_of(batch: ShardBatch) -> Part:
-    """The batch's writes in each collection. Raises DefiniteFailure for a row that does not fit."""
+    """The batch's writes in each collection, except the delete of a range. Raises DefiniteFailure for a row that does not
+    fit."""
     shard_id = batch.shard_id
     timers: list[_Write] = [_replace(stored_document(shard_id, row)) for row in batch.upserts]
     if batch.deletes:
         ids = [timer_id(shard_id, uuid) for uuid in batch.deletes]
         timers.append(DeleteMany({"_id": {"$in": ids}, "shard": shard_id}))
-    if batch.delete_to is not None:
-        timers += _delete_to(shard_id, batch.delete_to)
     return {
         "timers": timers,
         "history": [_replace_ended(history_document(shard_id, row)) for row in batch.history],
@@ -69,16 +68,18 @@ def _delete_failure(shard_id: int, uuid: bytes, generation: bytes) -> DeleteMany
     return DeleteMany({**of_timer(shard_id, uuid), "generation": generation})
 
 
-def _delete_to(shard_id: int, watermark: FireKey) -> list[_Write]:
-    """Every row up to the watermark that is not suspended: at earlier instants, and at its own."""
+def delete_range(shard_id: int, edge: FireKey, watermark: FireKey) -> list[_Write]:
+    """Deletes every row up to the watermark that is not suspended: at earlier instants, and at its own. Below the edge there
+    are none."""
     last = at_most(watermark)
     if last is None:
         return []
-    at, uuid = last
+    (first_at, first_uuid), (at, uuid) = at_least(edge), last
     live = {"shard": shard_id, "suspended": False}
+    uuids = {"$gte": uuid_binary(first_uuid if first_at == at else UUID_MIN), "$lte": uuid_binary(uuid)}
     return [
-        DeleteMany({**live, "at": {"$lt": Int64(at)}}),
-        DeleteMany({**live, "at": Int64(at), "uuid": {"$lte": uuid_binary(uuid)}}),
+        DeleteMany({**live, "at": {"$gte": Int64(first_at), "$lt": Int64(at)}}),
+        DeleteMany({**live, "at": Int64(at), "uuid": uuids}),
     ]
 
 
@@ -121,6 +122,9 @@ async def _end_former(client: MongoClient, own: Session, shard_id: int, epoch: i
 
 class MongoWrites(ClientStore[MongoClient]):
     """A store's writes of timers, shards and members."""
+
+    #: Where range deletes begin.
+    _edges: LeftEdges
 
     def _write(self, batch: ShardBatch) -> Callable[[], Awaitable[Applied]]:
         """One transaction."""
@@ -175,6 +179,10 @@ class MongoWrites(ClientStore[MongoClient]):
         """One transaction. Its first statement is the fence: an update of the shard where epoch and owner are the batch's."""
         client = self._open
         session = client.session_of(batch.shard_id)
+        edge = self._edges.take(batch)
+        if batch.delete_to is not None:
+            ranges = delete_range(batch.shard_id, edge, batch.delete_to)
+            writes = {**writes, "timers": [*writes["timers"], *ranges]}
 
         async def work() -> None:
             fence = {"_id": batch.shard_id, "epoch": Int64(batch.epoch), "owner": batch.owner}
@@ -191,6 +199,7 @@ class MongoWrites(ClientStore[MongoClient]):
             await client.transaction(session, work)
         except Refused:
             return Applied.OWNERSHIP_LOST
+        self._edges.put(batch, edge)
         return Applied.DURABLE
 
     async def heartbeat(self, member: Member) -> int:
