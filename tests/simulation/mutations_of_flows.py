@@ -113,7 +113,7 @@ MUTATIONS = [
     ),
     _mutation(
         "a closed key does not open by itself",
-        drop(CONTROL + "_await", "self._plan"),
+        drop(CONTROL + "_await", "self.plan"),
         caught_by=_SINGLE_NODE + "test_a_rate_is_kept_exactly_and_used_up",
     ),
     _mutation(

@@ -16,7 +16,6 @@ from tocsin.model.errors import (
     IdempotencyConflict,
     JobRunning,
     Overloaded,
-    StoreUnavailable,
     TimerNotReplayable,
     Unavailable,
 )
@@ -25,7 +24,6 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Changes, Timer, decode_record
 from tocsin.ports.agent_calls import CallFailure
 from tocsin.ports.audit import NoAudit
-from tocsin.ports.records import Record
 from tocsin.ports.store import FailureRow, Found
 from tocsin.timers import job_rows
 from tocsin.timers.engine.limits import EngineLimits
@@ -216,28 +214,6 @@ def test_node_that_is_cut_off_from_the_store_gives_its_job_up(cut: str) -> None:
         await asyncio.sleep(_TAKEN_OVER_S)
         assert not world.runners[node].running
         assert await world.stored() == job
-
-    play(scenario)
-
-
-def test_a_job_whose_first_read_fails_begins_with_the_next_look() -> None:
-    async def scenario(world: Jobbing) -> None:
-        link, failures = world.working.link, 0
-        records = link.records
-
-        async def fails_once(kind: str, *range: str, limit: int) -> list[Record]:
-            nonlocal failures
-            begins = kind == "job" and not failures and await world.store.record("job", "j") is not None
-            # Before, it is the creation that reads the jobs.
-            if begins and (await world.stored()).state is JobState.RUNNING:
-                failures += 1
-                raise StoreUnavailable("out of reach")
-            return await records(kind, *range, limit=limit)
-
-        link.records = fails_once  # type: ignore[method-assign]
-        await _jobs_asked(world, world.job())
-        assert (await world.ended()).state is JobState.COMPLETED
-        assert failures
 
     play(scenario)
 

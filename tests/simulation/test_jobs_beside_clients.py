@@ -1,4 +1,4 @@
-"""A job on a node where many of the clients' writes wait."""
+"""A job on a node where many of the clients' writes wait, and one whose first read fails."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import asyncio
 
 import pytest
 
+from tocsin.model.errors import StoreUnavailable
+from tocsin.model.job import JobState
+from tocsin.ports.records import Record
 from tocsin.timers.service import TimerService
 
 from .test_jobs import ROWS, Jobbing, _jobs_asked, play
@@ -33,5 +36,27 @@ def test_pause_holds_a_job_within_two_seconds_while_clients_writes_wait(
         await asyncio.sleep(5.0)
         assert changed() == held
         assert (await world.stored()).counts.changed == held
+
+    play(scenario)
+
+
+def test_a_job_whose_first_read_fails_begins_with_the_next_look() -> None:
+    async def scenario(world: Jobbing) -> None:
+        link, failures = world.working.link, 0
+        records = link.records
+
+        async def fails_once(kind: str, *range: str, limit: int) -> list[Record]:
+            nonlocal failures
+            begins = kind == "job" and not failures and await world.store.record("job", "j") is not None
+            # Before, it is the creation that reads the jobs.
+            if begins and (await world.stored()).state is JobState.RUNNING:
+                failures += 1
+                raise StoreUnavailable("out of reach")
+            return await records(kind, *range, limit=limit)
+
+        link.records = fails_once  # type: ignore[method-assign]
+        await _jobs_asked(world, world.job())
+        assert (await world.ended()).state is JobState.COMPLETED
+        assert failures
 
     play(scenario)

@@ -138,7 +138,7 @@ def test_the_parts_of_a_failure_are_bounded() -> None:
 
 
 async def test_a_failure_of_another_namespace_is_not_dismissed_by_its_handle() -> None:
-    """A notification's uuid does not follow from a name, so that its handle alone does not tell whose it is."""
+    """A notification's uuid does not follow from a name, so that its handle alone does not name its namespace."""
     store = MemoryStore()
     await store.open(1)
     epoch = await store.claim(0, expected_epoch=0, owner=OWNER)

@@ -539,7 +539,7 @@ class Dispatcher:
             fired += 1
             passed += self.admission.path(row.timer).drains(self.context.clock.boottime_us())
             if passed >= _PASSED_MAX:
-                self.flows.check_in(flow, _PASSED_CHECK_US)
+                self.flows.plan(flow, self.context.flow_time_us() + _PASSED_CHECK_US)
                 break
         return fired
 

@@ -249,7 +249,7 @@ class FlowControl:
                 gate.block(state)
             if gate.closed_until > boot_us:
                 # Its home is not asked before, so nothing else wakes it then.
-                self._plan(gate, gate.closed_until)
+                self.plan(gate, gate.closed_until)
             self.request(rule)
             return False
         home, accounts = rule.home, rule.accounts
@@ -257,7 +257,7 @@ class FlowControl:
         assert accounts is not None
         if not home.grants_from_now_on and not home.grants(boot_us):
             rule.blocked[state] = None
-            self._plan(rule, boot_us + _HOME_CHECK_US)
+            self.plan(rule, boot_us + _HOME_CHECK_US)
             return False
         if not in_turn and gate is not state and gate.blocked:
             gate.block(state)
@@ -285,7 +285,7 @@ class FlowControl:
         if until_us is None:
             return False
         rule.blocked[state] = None
-        self._plan(rule, self._context.flow_time_us() + min(until_us - now_us, _PAUSE_CHECK_US))
+        self.plan(rule, self._context.flow_time_us() + min(until_us - now_us, _PAUSE_CHECK_US))
         return True
 
     def begin(self, state: KeyState) -> Taken:
@@ -342,7 +342,7 @@ class FlowControl:
         for each in taken:
             if each.rule.flow.close_on_retry_after and until_us > each.closed_until:
                 each.closed_until = until_us
-                self._plan(each, until_us)
+                self.plan(each, until_us)
                 if each.account is None:
                     self._note(each)
                 else:
@@ -385,7 +385,7 @@ class FlowControl:
                     self._note(opened)
                 elif opened.granted:
                     # It was woken for something that was planned before.
-                    self._plan(opened, opened.granted_until)
+                    self.plan(opened, opened.granted_until)
                 left -= self._dispatcher.serve_flow(opened, left)
                 if left <= 0 and opened.queues:
                     # Rows may have gone to their destinations: nothing that ends brings the next ones.
@@ -419,12 +419,12 @@ class FlowControl:
                 return gate.granted > 0 and boot_us < gate.granted_until
             return self._frees(gate, gate.account, boot_us)
         if gate.flow.paused and gate.flow.closed_until(self._context.clock.now_us()) is not None:
-            self._plan(gate, boot_us + _PAUSE_CHECK_US)
+            self.plan(gate, boot_us + _PAUSE_CHECK_US)
             return False
         if gate.accounts is None:
             return True
         if gate.home is not None and not gate.home.grants(boot_us):
-            self._plan(gate, boot_us + _HOME_CHECK_US)
+            self.plan(gate, boot_us + _HOME_CHECK_US)
             return False
         return self._frees(gate, gate.accounts.total, boot_us)
 
@@ -439,9 +439,9 @@ class FlowControl:
         account.wait(self._own, boot_us + WAITING_US, had_turn=False)
         wait_us = account.again_in_us(boot_us)
         if wait_us:
-            self._plan(gate, boot_us + wait_us)
+            self.plan(gate, boot_us + wait_us)
 
-    def _plan(self, gate: KeyState | RuleState, boot_us: int) -> None:
+    def plan(self, gate: KeyState | RuleState, boot_us: int) -> None:
         """Has the gate checked again at that boot time."""
         if gate.alarm_at and gate.alarm_at <= boot_us:
             return
@@ -449,10 +449,6 @@ class FlowControl:
         heappush(self._alarms, (boot_us, next(self._alarm_numbers), gate))
         if self._alarms[0][2] is gate:
             self._set_alarm()
-
-    def check_in(self, state: KeyState, wait_us: int) -> None:
-        """Has the key served after that time at the latest."""
-        self._plan(state, self._context.flow_time_us() + wait_us)
 
     def _set_alarm(self) -> None:
         if self._alarm is not None:
@@ -509,7 +505,7 @@ class FlowControl:
         """A home elsewhere grants so many attempts, until this boot time."""
         state.granted, state.granted_until = count, until_us
         if count:
-            self._plan(state, until_us)
+            self.plan(state, until_us)
             self.wake(state)
             self.wake(state.rule)
 
