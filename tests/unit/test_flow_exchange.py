@@ -10,8 +10,10 @@ from tests.simulation.crowd import Crowd
 from tocsin.model.answer import Response
 from tocsin.model.errors import Unavailable
 from tocsin.model.flow import Flow, FlowLimits
+from tocsin.model.ids import timer_uuid
 from tocsin.ports.flows import FlowAnswer, FlowGrant, FlowReport, HomePlace, KeyReport, RuleReport
 from tocsin.ports.forward import Owner
+from tocsin.timers.engine.rows import OpKind, WriteOp
 
 HOME = b"h" * 16
 
@@ -229,6 +231,23 @@ def test_a_grant_that_is_not_used_is_returned() -> None:
     crowd.run(9, look)
     assert len(crowd.receivers.calls) == 2
     assert [report.rules[0].begun for report in home.reports if report.rules][-1] == 1
+
+
+def test_what_is_granted_to_a_key_that_has_nothing_left_is_returned() -> None:
+    def script(crowd: Crowd, home: ScriptedHome) -> None:
+        home.delay_s = 0.5
+
+    crowd, home = elsewhere(1, script)
+
+    async def delete() -> None:
+        await asyncio.sleep(2.2)
+        assert [each.rules[0].keys[0].wanted for each in home.reports] == [1]
+        crowd.supervisor.shards[0].accept(WriteOp(OpKind.DELETE, timer_uuid("a", "t0"), "a"))
+
+    crowd.run(8, delete)
+    assert not crowd.receivers.calls
+    # The home takes it for used until a report no longer has the key.
+    assert home.reports[1:] and not home.reports[-1].rules
 
 
 def test_a_flow_that_its_receiver_closed_opens_by_itself() -> None:

@@ -193,7 +193,7 @@ class FlowExchange:
                 self._take(target, answer)
 
     def _take(self, target: _Target, answer: FlowAnswer) -> None:
-        rules, again_us = self._flows.at_shard.get(target.shard_id, {}), 0
+        rules, again_us, unwanted = self._flows.at_shard.get(target.shard_id, {}), 0, False
         for rule in rules.values():
             for state in list(rule.keys.values()):
                 if state.sent == answer.number:
@@ -202,13 +202,16 @@ class FlowExchange:
         for grant in answer.grants:
             named = rules.get(RuleName(grant.namespace, grant.match))
             key = None if named is None else named.keys.get(grant.key)
-            if grant.count and key is not None:
-                self._flows.grant(key, grant.count, target.sent_at + GRANT_VALID_US)
-            elif not grant.count:
+            if not grant.count:
                 again_us = min(again_us or ASK_AGAIN_US, grant.again_us or ASK_AGAIN_US)
+            elif key is not None:
+                self._flows.grant(key, grant.count, target.sent_at + GRANT_VALID_US)
+            else:
+                unwanted = True
         if again_us:
             self._plan(target, again_us / 1e6)
-        if any(rule.changed for rule in rules.values()):
+        # What is granted to a key that has nothing here any more counts as used until the next report.
+        if unwanted or any(rule.changed for rule in rules.values()):
             self._collect(target)
 
     def _plan(self, target: _Target, delay_s: float) -> None:
