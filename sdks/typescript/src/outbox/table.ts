@@ -170,9 +170,7 @@ export class OutboxTable {
   /** The table. The unique columns are no rule, but the index that finds whether a timer has an earlier row. */
   definition(dialect: Dialect): string {
     const [text, end] =
-      dialect === "mysql"
-        ? ["MEDIUMTEXT", " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"]
-        : ["TEXT", ""];
+      dialect === "mysql" ? ["MEDIUMTEXT", " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"] : ["TEXT", ""];
     return (
       `CREATE TABLE IF NOT EXISTS ${this.name} (id VARCHAR(36) NOT NULL PRIMARY KEY, ` +
       "namespace VARCHAR(255) NOT NULL, timer_id VARCHAR(255) NOT NULL, " +
