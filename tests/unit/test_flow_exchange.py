@@ -10,10 +10,9 @@ from tests.simulation.crowd import Crowd
 from tocsin.model.answer import Response
 from tocsin.model.errors import Unavailable
 from tocsin.model.flow import Flow, FlowLimits
-from tocsin.model.ids import timer_uuid
 from tocsin.ports.flows import FlowAnswer, FlowGrant, FlowReport, HomePlace, KeyReport, RuleReport
 from tocsin.ports.forward import Owner
-from tocsin.timers.engine.rows import OpKind, WriteOp
+from tocsin.ports.store import ShardBatch
 
 HOME = b"h" * 16
 
@@ -239,16 +238,21 @@ def test_what_is_granted_to_a_key_that_has_nothing_left_is_returned() -> None:
 
     crowd, home = elsewhere(1, script)
 
-    async def delete() -> None:
+    async def lose() -> None:
         while not home.reports:  # noqa: ASYNC110 -- virtual time
             await asyncio.sleep(0.1)
-        assert [each.rules[0].keys[0].wanted for each in home.reports] == [1]
-        crowd.supervisor.shards[0].accept(WriteOp(OpKind.DELETE, timer_uuid("a", "t0"), "a"))
+        shard = crowd.supervisor.shards[0]
+        assert shard.window is not None
+        # Otherwise the next claim would find it, and want something, too.
+        deletes = [timer_uuid("a", "t0")]
+        await crowd.store.apply([ShardBatch(0, shard.window.epoch, crowd.context.incarnation, deletes=deletes)])
+        shard.lose("lease")
 
-    crowd.run(8, delete)
-    assert not crowd.receivers.calls
+    crowd.run(3, lose)
     # The home takes it for used until a report no longer has the key.
-    assert home.reports[1:] and not home.reports[-1].rules
+    first, second = home.reports[:2]
+    assert [key.wanted for key in first.rules[0].keys] == [1]
+    assert not second.rules
 
 
 def test_a_flow_that_its_receiver_closed_opens_by_itself() -> None:
