@@ -10,6 +10,7 @@ from tests.simulation.crowd import Crowd
 from tocsin.model.answer import Response
 from tocsin.model.errors import Unavailable
 from tocsin.model.flow import Flow, FlowLimits
+from tocsin.model.ids import timer_uuid
 from tocsin.ports.flows import FlowAnswer, FlowGrant, FlowReport, HomePlace, KeyReport, RuleReport
 from tocsin.ports.forward import Owner
 from tocsin.ports.store import ShardBatch
