@@ -406,12 +406,16 @@ class Scheduler(Client):
             await asyncio.sleep(1.0)
         ledger.paused.discard(self.uuid)
         await self._change(Resume())
-        calls, deadline = ledger.calls.get(self.uuid, 0), world.loop.time() + _RECOVERY_S
+        calls, deadline, left = ledger.calls.get(self.uuid, 0), world.loop.time() + _RECOVERY_S, None
         while not self._is_done(calls):
-            if world.loop.time() > deadline:
-                ledger._broken("STUCK", self.uuid, f"{ledger.state(self.uuid)}")
-                return
             schedule = ledger.state(self.uuid)
+            asked = None if schedule is None else (schedule.state.backfills, schedule.state.triggers)
+            if asked != left:
+                # Each occurrence of a backfill may wait for its batch.
+                left, deadline = asked, world.loop.time() + _RECOVERY_S
+            if world.loop.time() > deadline:
+                ledger._broken("STUCK", self.uuid, f"{schedule}")
+                return
             if schedule is not None and schedule.state.paused is not None:
                 # An attempt from before the healing has failed since.
                 await self._change(Resume())
