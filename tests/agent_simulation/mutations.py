@@ -148,7 +148,7 @@ MUTATIONS = [
     ),
     _agent("an execution begins and its order goes on waiting", drop(LOG_WRITE, "DELETE_SUSPENDED")),
     _agent("an answer leaves the slot of its flow", drop(EXECUTOR + "_answered", "self._flows.ended(order, result)")),
-    _agent("a call that waits for its flow fails after a while", never(EXECUTION + "order:_overdue", "turn")),
+    _agent("a call that waits for its flow fails after a while", never(EXECUTION + "order:_overdue", "order.is_plain")),
     _agent("a key that could not be read is forgotten", drop(FLOWS + "_read", "self._served_by_round.add(key)")),
     _agent("a token that arrives is not noticed", drop(TURNS + "attach", "self._credentials.attach(self._schedule)")),
     _agent(

@@ -123,11 +123,11 @@ async def test_a_damaged_message_hides_no_other_from_the_dispatcher(database: Ag
 
 
 async def test_a_damaged_row_of_the_log_does_not_keep_the_agent_from_starting(database: AgentDatabase) -> None:
-    ordered = call()
-    await insert(database, ordered)
-    first, second = start(ordered), start(ordered)
-    begun = [(each, envelope(ordered, "ExecutionStarted")) for each in (first, second)]
-    await database.executions.begin(begun)
+    calls = call(), call()
+    await insert(database, *calls)
+    first = start(calls[0])
+    begun = [(start(each), envelope(each, "ExecutionStarted")) for each in calls]
+    assert len(await database.executions.begin(begun)) == 2
     await damage(database, "http_execution_log SET request_headers = '{'", "execution_id", first.execution_id)
     async with Bench(log=database.executions) as bench:
         assert await bench.executor.recover() == 2
@@ -138,10 +138,11 @@ async def test_a_damaged_row_of_the_log_does_not_keep_the_agent_from_starting(da
 async def test_an_execution_that_began_at_no_instant_is_reported_and_stays(database: AgentDatabase) -> None:
     if database.shared:
         pytest.skip("PostgreSQL's type of instants has none that can't be read")
-    ordered = call()
-    await insert(database, ordered)
-    first, second = start(ordered), start(ordered)
-    await database.executions.begin([(each, envelope(ordered, "ExecutionStarted")) for each in (first, second)])
+    calls = call(), call()
+    await insert(database, *calls)
+    first = start(calls[0])
+    begun = [(start(each), envelope(each, "ExecutionStarted")) for each in calls]
+    assert len(await database.executions.begin(begun)) == 2
     await damage(database, "http_execution_log SET started_at = '2027'", "execution_id", first.execution_id)
     async with Bench(log=database.executions) as bench:
         assert await bench.executor.recover() == 1
@@ -164,7 +165,13 @@ async def test_a_damaged_order_hides_no_other_that_waits(database: AgentDatabase
                 )
                 for order, place in zip(orders, "aab", strict=True)
             ]
-        await insert(database, *(call(row.tenant_id, service_call_id=row.service_call_id) for row in waiting))
+        await insert(
+            database,
+            *(
+                call(row.tenant_id, service_call_id=row.service_call_id, execution_id=row.execution_id)
+                for row in waiting
+            ),
+        )
         await database.suspended.suspend(waiting)
         damaged = waiting[0].execution_id
         await damage(database, "suspended_executions SET envelope = '{'", "execution_id", damaged)
