@@ -73,6 +73,7 @@ CASES = {
     "submitted_at": Case(service_calls.SUBMITTED_AT, CALLS, KEYS),
     "remove_tags": Case(service_calls.REMOVE_TAGS, TAGS, [(TENANT, ID, "t")]),
     "to_watch": Case(service_calls.TO_WATCH, "idx_service_calls_watch_at", [], {"now_at": NOW, "most": 10}),
+    "postpone": Case(service_calls.POSTPONE, CALLS, KEYS, {"watch_at": NOW}),
     "purge": Case(service_calls.PURGE, "idx_service_calls_finished_at", [], {"before_at": NOW, "most": 10}),
     "schedule": Case(timer_schedules.SCHEDULE, CALLS, _row(timer_schedules.SCHEDULE)),
     "delete_timers": Case(timer_schedules.DELETE, TIMERS, KEYS),
