@@ -225,8 +225,8 @@ _FOREIGN = re.compile(
 )
 
 
-async def _everything_else(recorder: Any) -> None:
-    """Runs the statements that all SQL stores have."""
+async def _everything_else(recorder: Any, total_shards: int) -> None:
+    """Runs the statements that all SQL stores have, on a store of that number of shards."""
 
     class Recorded(MysqlStore):
         async def _load(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -243,6 +243,7 @@ async def _everything_else(recorder: Any) -> None:
         _lease_change = _change
 
     store = Recorded("mysql://h/d")
+    store._total_shards = total_shards
     await store.claim(2, expected_epoch=0, owner=ALICE)
     await store.claim(2, expected_epoch=1, owner=ALICE, presumed_dead=(ALICE, 1))
     await store.release(2, epoch=1, owner=ALICE)
@@ -267,7 +268,7 @@ async def test_statements_use_no_feature_that_tidb_lacks(store: MysqlStore) -> N
     batch = await claimed(store, 1)
     everything = replace(BATCH, epoch=batch.epoch, delete_to=(50, uuid_of(9)), upserts=[row(7, 60)])
     await mysql_write.apply(recorder, [everything, replace(BATCH, shard_id=2)], LeftEdges(), OPTIONS)
-    await _everything_else(recorder)
+    await _everything_else(recorder, store._total_shards)
     await mysql_read.load(recorder, LoadQuery(LIVE, 1, KEY_MIN, KEY_MAX, 5), 1)
     await mysql_read.fetch(recorder, 1, [uuid_of(1)])
     await recorder.rows(mysql_read.shard_rows(range(4)).encode())
