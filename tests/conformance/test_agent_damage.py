@@ -122,13 +122,18 @@ async def test_a_damaged_message_hides_no_other_from_the_dispatcher(database: Ag
     assert await rows(database, "SELECT id FROM outbox WHERE suspended_at IS NOT NULL") == [(numbers[1],)]
 
 
-async def test_a_damaged_row_of_the_log_does_not_keep_the_agent_from_starting(database: AgentDatabase) -> None:
+async def _two_begun(database: AgentDatabase) -> str:
+    """Begins the executions of two calls. The id of one of them."""
     calls = call(), call()
     await insert(database, *calls)
-    first = start(calls[0])
     begun = [(start(each), envelope(each, "ExecutionStarted")) for each in calls]
     assert len(await database.executions.begin(begun)) == 2
-    await damage(database, "http_execution_log SET request_headers = '{'", "execution_id", first.execution_id)
+    return begun[0][0].execution_id
+
+
+async def test_a_damaged_row_of_the_log_does_not_keep_the_agent_from_starting(database: AgentDatabase) -> None:
+    damaged = await _two_begun(database)
+    await damage(database, "http_execution_log SET request_headers = '{'", "execution_id", damaged)
     async with Bench(log=database.executions) as bench:
         assert await bench.executor.recover() == 2
         assert bench.events == [ExecutionsInterrupted(2)]
@@ -138,16 +143,11 @@ async def test_a_damaged_row_of_the_log_does_not_keep_the_agent_from_starting(da
 async def test_an_execution_that_began_at_no_instant_is_reported_and_stays(database: AgentDatabase) -> None:
     if database.shared:
         pytest.skip("PostgreSQL's type of instants has none that can't be read")
-    calls = call(), call()
-    await insert(database, *calls)
-    first = start(calls[0])
-    begun = [(start(each), envelope(each, "ExecutionStarted")) for each in calls]
-    assert len(await database.executions.begin(begun)) == 2
-    await damage(database, "http_execution_log SET started_at = '2027'", "execution_id", first.execution_id)
+    damaged = await _two_begun(database)
+    await damage(database, "http_execution_log SET started_at = '2027'", "execution_id", damaged)
     async with Bench(log=database.executions) as bench:
         assert await bench.executor.recover() == 1
-        (damaged,) = [event for event in bench.events if isinstance(event, AgentRowDamaged)]
-        assert damaged.execution_id == first.execution_id
+        assert [event.execution_id for event in bench.events if isinstance(event, AgentRowDamaged)] == [damaged]
 
 
 async def test_a_damaged_order_hides_no_other_that_waits(database: AgentDatabase) -> None:

@@ -155,7 +155,7 @@ async def test_a_failure_of_another_namespace_is_not_dismissed_by_its_handle() -
             5,
             1_000,
         )
-        for number, name in enumerate(("mine", "theirs", "mine"))
+        for number, name in enumerate(("mine", "theirs", "mine"), start=1)
     ]
     await store.apply([ShardBatch(0, epoch, OWNER, failures=rows)])
 

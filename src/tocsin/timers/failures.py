@@ -344,10 +344,8 @@ def _place_of(namespace: str, handle: str, position: int) -> tuple[FailurePlace,
 
 
 def _before(place: FailurePlace) -> FailurePlace:
-    """The last place before another one, behind which that one is the first."""
+    """The last place before another one, behind which that one is the first. No row has the first place of an instant."""
     at, uuid, generation = place
-    number = int.from_bytes(uuid + generation, "big")
-    if not number:
-        return at - 1, b"\xff" * UUID_BYTES, b"\xff" * GENERATION_BYTES
-    before = (number - 1).to_bytes(UUID_BYTES + GENERATION_BYTES, "big")
+    number = max(int.from_bytes(uuid + generation, "big") - 1, 0)
+    before = number.to_bytes(UUID_BYTES + GENERATION_BYTES, "big")
     return at, before[:UUID_BYTES], before[UUID_BYTES:]

@@ -299,7 +299,7 @@ class JobRequests:
         if not may(key, role, job):
             if may(key, Role.READ, job):
                 require_service(key, role)
-            # Not to be known from one that does not exist: its id may follow from a guess of an idempotency key.
+            # As for one that does not exist: its id may follow from a guess of an idempotency key.
             raise no_job(job_id)
         return job
 
