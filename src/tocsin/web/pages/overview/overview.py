@@ -105,6 +105,7 @@ class Overview(Part):
         scope = self._scope(context)
         await self._refresh()
         hour, present = self._reader.hour(), self._nodes.present()
+        concerns = self._concerns(scope)
         return self._pages.page(
             "overview/now_live.html" if context.fragment else "overview/now.html",
             context,
@@ -112,9 +113,9 @@ class Overview(Part):
             live=f"/ui/live/overview{f'?namespace={scope.namespace}' if scope.namespace else ''}",
             first=self._is_unused(context, hour, present),
             welcome=self._welcome,
-            drawn=self._version(scope, hour, present),
+            drawn=self._version(concerns, scope, hour, present),
             runbook=RUNBOOK if present.pauses and scope.whole else "",
-            **self._values(context, scope, hour, present),
+            **self._values(context, concerns, scope, hour, present),
         )
 
     def _scope(self, context: RequestContext) -> _Scope:
@@ -182,7 +183,7 @@ class Overview(Part):
             each.append(call_failures)
         await asyncio.gather(self._nodes.refresh(), *(part.refresh_for_page() for part in each))
 
-    def _verdict(self, scope: _Scope, hour: Hour, present: Present) -> content.Verdict:
+    def _verdict(self, concerns: Concerns, scope: _Scope, hour: Hour, present: Present) -> content.Verdict:
         sums = total([hour.complete, hour.open], self._places_max)
         failing = {
             split_place(place)[1]
@@ -194,7 +195,7 @@ class Overview(Part):
             overdue_s = content.overdue_elsewhere_s(present.overdue_s, self._waiting.waits, hour.at_us)
             present = present._replace(overdue_s=overdue_s)
         return content.verdict(
-            self._concerns(scope),
+            concerns,
             minute=hour.last_minute.counts(scope.wanted),
             hour=sums.counts(scope.wanted),
             calls=hour.last_minute.calls if scope.whole else CallCounts(),
@@ -207,7 +208,9 @@ class Overview(Part):
             now_us=hour.at_us,
         )
 
-    def _values(self, context: RequestContext, scope: _Scope, hour: Hour, present: Present) -> dict[str, Any]:
+    def _values(
+        self, context: RequestContext, concerns: Concerns, scope: _Scope, hour: Hour, present: Present
+    ) -> dict[str, Any]:
         slots = [*hour.slots, hour.open]
         sums = total([hour.complete, hour.open], self._places_max)
         outages = self._outages(hour)
@@ -218,14 +221,14 @@ class Overview(Part):
         link = band.query_of(scope.namespace)
         drawn = band.band(slots, scope.wanted, outages, hour.at_us, link)
         return {
-            "verdict": self._verdict(scope, hour, present),
+            "verdict": self._verdict(concerns, scope, hour, present),
             "band": drawn,
             "stats": [(tone, number, link(filters)) for tone, number, filters in band.outcomes(drawn.sums)],
             "ahead": band.ahead(self._due(scope, hour), self._upcoming.until_us, hour.at_us, link),
             "ahead_known": self._upcoming.known,
             "ahead_link": link({"view": "pending", "due": "next-1h"}),
             "incidents": incidents(
-                self._concerns(scope),
+                concerns,
                 pauses=present.pauses if scope.whole else [],
                 outages=outages if scope.whole else [],
                 slots=slots,
@@ -273,17 +276,19 @@ class Overview(Part):
         def update() -> dict[str, Any]:
             nonlocal drawn_us, sent
             hour, present = self._reader.hour(), self._nodes.present()
-            verdict, version = self._verdict(scope, hour, present), self._version(scope, hour, present)
+            concerns = self._concerns(scope)
+            verdict = self._verdict(concerns, scope, hour, present)
+            version = self._version(concerns, scope, hour, present)
             if version != sent and hour.at_us - drawn_us >= _REDRAWN_US:
                 drawn_us, sent = hour.at_us, version
             return {"title": verdict.title, "text": verdict.text, "tone": verdict.tone, "version": sent}
 
         return self._site.streams.response(context, update, self._refresh)
 
-    def _version(self, scope: _Scope, hour: Hour, present: Present) -> str:
+    def _version(self, concerns: Concerns, scope: _Scope, hour: Hour, present: Present) -> str:
         """Changes with everything that the body of the page shows of the scope, and every minute. Clients see it."""
         counts, calls = hour.open.counts(scope.wanted), hour.open.calls
-        latest, concerns = self._outages(hour), self._concerns(scope)
+        latest = self._outages(hour)
         parts = (
             hour.open.begins_us // 1_000_000,
             counts.weight,
