@@ -149,6 +149,12 @@ MUTATIONS = [
         caught_by=_RARE + "test_slow_heartbeat_does_not_clear_the_leaving_flag",
     ),
     mutation(
+        "a hand-over does not wait for the results that are being written",
+        25,
+        leave_out(OWNERSHIP + "_hand_over", "shard.lane.is_writing(shard)"),
+        caught_by="tests/unit/test_supervisor.py::test_a_hand_over_waits_for_a_retry_that_is_being_written",
+    ),
+    mutation(
         "a claim is used before the namespaces are read",
         23,
         drop(OWNERSHIP + "_own", "refresh_namespaces"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from tocsin.model.errors import StoreUnavailable
 from tocsin.ports.observer import Event
-from tocsin.ports.store import Member, ShardState
+from tocsin.ports.store import Applied, Member, ShardBatch, ShardState
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import FakeClock
 from tocsin.timers.engine.context import Context
@@ -36,6 +36,8 @@ class SharedStore(MemoryStore):
         self.after_members: Callable[[], Awaitable[object]] | None = None
         self.releases = asyncio.Event()
         self.releases.set()
+        self.applies, self.applying = asyncio.Event(), asyncio.Event()
+        self.applies.set()
         self.claims: list[tuple[int, tuple[bytes, int] | None]] = []
 
     async def heartbeat(self, member: Member) -> int:
@@ -53,6 +55,11 @@ class SharedStore(MemoryStore):
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
         await self.releases.wait()
         return await super().release(shard_id, epoch=epoch, owner=owner)
+
+    async def apply(self, batches: Sequence[ShardBatch]) -> list[Applied]:
+        self.applying.set()
+        await self.applies.wait()
+        return await super().apply(batches)
 
     async def members(self) -> list[Member]:
         rows = await super().members()

@@ -6,18 +6,25 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 from tests.support.cases import each
+from tests.support.cluster import until
 from tests.support.simulation_loop import SimulationLoop
 from tests.support.supervised import OTHER, OWN, SECOND, THIRD, Node, SharedStore
 
+from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
-from tocsin.ports.observer import ClaimFailed
+from tocsin.ports.observer import BatchCommitted, ClaimFailed, ResultsFenced
 from tocsin.ports.store import Capabilities, Member, ShardBatch, ShardState, StoredRow
+from tocsin.tasks import end_tasks
 from tocsin.timers.engine.context import SHARD_CALLS_MAX
 from tocsin.timers.engine.finished import Finished
-from tocsin.timers.engine.rows import OpKind, Row, WriteOp
+from tocsin.timers.engine.rows import NextAttempt, OpKind, Row, WriteOp, decoded_row
+from tocsin.timers.engine.shard import POLL_INTERVAL_S
 from tocsin.timers.engine.supervisor import _steadily
+
+_UUID = b"u" * 16
 
 
 @pytest.fixture
@@ -369,6 +376,68 @@ async def test_node_that_reads_a_newer_record_format_leaves_its_shards_to_others
     await node.seconds(6, alive=(OTHER,))
     assert node.owned == set()
     assert {state.owner for state in await node.store.shards()} == {None}
+    await node.supervisor.kill()
+
+
+async def test_a_hand_over_waits_for_a_retry_that_is_being_written() -> None:
+    node = Node(shards=1)
+    await node.step()
+    node.context.namespaces["n"] = Namespace("n", 1, 0, 0)
+    shard, store, now = node.supervisor.shards[0], node.store, node.clock.now_us()
+    lane = asyncio.create_task(shard.lane.run())
+    timer = Timer("n", "t", now + SECOND, "http://h/", now, now)
+    shard.accept(WriteOp(OpKind.CREATE, _UUID, "n", timer=timer))
+    assert shard.window is not None
+    window = shard.window
+
+    async def created() -> bool:
+        return _UUID in window.rows
+
+    await until(created)
+    attempt = shard.window.dispatch(shard.window.rows[_UUID])
+    store.applies.clear()
+    store.applying.clear()
+    failed = msgspec.structs.replace(timer, attempts=1, last_error="500")
+    shard.window.answered(attempt, NextAttempt(failed, now + 2 * SECOND), 0)
+    shard.lane.schedule(shard, urgent=True)
+    await store.applying.wait()
+    closing = asyncio.create_task(node.supervisor.ownership.close())
+    # It looks several times whether it may release the shard.
+    await asyncio.sleep(5 * POLL_INTERVAL_S)
+    assert [state.owner for state in await store.shards()] == [OWN]
+    store.applies.set()
+    await closing
+    assert [state.owner for state in await store.shards()] == [None]
+    live = (await store.fetch(0, [_UUID]))[_UUID].live
+    assert live is not None
+    assert decoded_row(live).timer.attempts == 1
+    await end_tasks(lane)
+
+
+async def test_results_that_the_fence_refuses_after_the_shard_was_given_up_are_reported() -> None:
+    node = Node(shards=1)
+    await node.step()
+    node.context.namespaces["n"] = Namespace("n", 1, 0, 0)
+    shard, store, now = node.supervisor.shards[0], node.store, node.clock.now_us()
+    row = Row((now, _UUID), b"", Timer("n", "t", now, "", now, now), 100)
+    assert shard.window is not None
+    shard.window.finished[_UUID] = Finished(row, row.timer, 0)
+    store.applies.clear()
+    store.applying.clear()
+    lane = asyncio.create_task(shard.lane.run())
+    shard.lane.schedule(shard, urgent=True)
+    await store.applying.wait()
+    epoch = shard.window.epoch
+    shard.lose("released")
+    await store.release(0, epoch=epoch, owner=OWN)
+    store.applies.set()
+
+    async def reported() -> bool:
+        return ResultsFenced(0, 1) in node.events
+
+    await until(reported)
+    assert not any(isinstance(event, BatchCommitted) for event in node.events)
+    await end_tasks(lane)
     await node.supervisor.kill()
 
 

@@ -325,6 +325,15 @@ class ShardLost(Event, frozen=True):
         return DEBUG if self.reason in ("released", "stopped") else WARNING
 
 
+class ResultsFenced(Event, frozen=True):
+    """Results of attempts of a shard that this node had already given up were refused by the fence: the next owner makes
+    these attempts again."""
+
+    shard_id: int
+    results: int
+    level = WARNING
+
+
 class ShardReleased(Event, frozen=True):
     """This node released the shard gracefully, for another to claim."""
 

@@ -423,7 +423,8 @@ class Store(Records, Protocol):
         """
 
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
-        """Clears the owner if epoch and owner are still these, and returns whether they were. The epoch stays."""
+        """Clears the owner if epoch and owner are still these, and returns whether they were. The epoch stays. Takes effect
+        behind a batch of the shard that this object is applying."""
 
     async def heartbeat(self, member: Member) -> int:
         """Writes the member row; returns the store's clock in microseconds."""

@@ -12,7 +12,7 @@ from tocsin.ports.store import Applied, Capabilities, ShardBatch, StoreFacts
 from tocsin.sql.dialect import Step, Value
 from tocsin.sql.keys import LeftEdges
 from tocsin.sql.pool import Activity, C, Pool, S, WriterLanes
-from tocsin.sql.store import SqlStore
+from tocsin.sql.store import SqlStore, release
 
 T = TypeVar("T")
 
@@ -125,6 +125,13 @@ class ServerStore(SqlStore, Generic[S, C]):
 
     async def _change(self, *steps: Step) -> int:
         return await self._change_with(self._loaders, steps)
+
+    async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
+        """Ends the claim, behind what is being written of the shard here (`Store.release`)."""
+        if self._lanes is None:
+            raise StoreUnavailable(f"{self._server.safe_url} is not open")
+        step = release(self.dialect, shard_id, epoch, owner)
+        return await self._lanes.commit((shard_id,), lambda connection: self._transact(connection, (step,))) > 0
 
     async def _lease_change(self, *steps: Step) -> int:
         return await self._change_with(self._leases, steps)

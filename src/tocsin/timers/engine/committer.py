@@ -18,13 +18,13 @@ from tocsin.model.errors import (
     TocsinError,
     Unavailable,
 )
-from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
+from tocsin.ports.observer import BatchCommitted, BatchFailed, ResultsFenced, TimersChanged, TimersCreated, WriteRefused
 from tocsin.ports.store import Applied
 from tocsin.tasks import in_parallel
 from tocsin.timers.engine.assembly import RECKONING_MAX, Assembly
 from tocsin.timers.engine.quotas import note_committed, reserve, room_for
 from tocsin.timers.engine.retention import note_recorded
-from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind, RowRoom, WriteOp, turn_reason
+from tocsin.timers.engine.rows import ATTEMPT_RESULTS, Batch, ExistingRow, OpKind, RowRoom, WriteOp, turn_reason
 from tocsin.timers.engine.runs import Fetched
 
 #: Results of callbacks in one commit: at most this many before commit times are known, and never limited to fewer than the
@@ -84,6 +84,10 @@ class CommitLane:
     def writing(self) -> bool:
         """Whether a batch is being written."""
         return bool(self._under_way)
+
+    def is_writing(self, shard: Shard) -> bool:
+        """Whether a batch under way has results or writes of the shard. Of events alone the next owner knows, too."""
+        return any(each is shard and (batch.ops or batch.parts or batch.finished) for each, batch in self._under_way)
 
     def schedule(self, shard: Shard, *, urgent: bool, writes: int = 1) -> None:
         """Schedules a commit for the shard: at once if `urgent` (enough writes have clients that wait), else within
@@ -303,6 +307,9 @@ class CommitLane:
                 batch.refuse(ShardMoved(f"shard {shard.shard_id} belongs to another node now; {_NOT_WRITTEN}"))
                 if shard.holds(batch):
                     shard.lose("fenced")
+                elif known := len(batch.finished) + sum(op.kind in ATTEMPT_RESULTS for op in batch.ops):
+                    # Nobody else says so: the shard was lost before, in order as it seemed then.
+                    context.observe(ResultsFenced(shard.shard_id, known))
                 continue
             self._committed(shard, batch)
             upserts += len(batch.store.upserts)
@@ -310,6 +317,8 @@ class CommitLane:
             history += len(batch.store.history) + len(batch.store.runs)
             written.append(batch)
         self._report_writes(written)
+        if not written:
+            return
         context.observe(BatchCommitted(self._index, len(batches), upserts, deletes, history, duration))
 
     def _committed(self, shard: Shard, batch: Batch) -> None:

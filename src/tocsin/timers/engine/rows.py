@@ -149,6 +149,8 @@ class OpKind(IntEnum):
 
 #: The last kind of operation that supersedes results.
 LAST_SUPERSEDING = OpKind.HAND_OVER
+#: Kinds that have the result of an attempt after which the timer stays pending.
+ATTEMPT_RESULTS = frozenset((OpKind.RETRY, OpKind.RECUR))
 #: The answer to a write: the row as durably written, or as found (ExistingRow); None for a delete; or an error.
 WriteAnswer = Row | TocsinError | None
 
