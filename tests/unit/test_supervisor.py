@@ -15,7 +15,7 @@ from tests.support.supervised import OTHER, OWN, SECOND, THIRD, Node, SharedStor
 
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
-from tocsin.ports.observer import BatchCommitted, ClaimFailed, ResultsFenced
+from tocsin.ports.observer import BatchCommitted, BatchFailed, ClaimFailed
 from tocsin.ports.store import Capabilities, Member, ShardBatch, ShardState, StoredRow
 from tocsin.tasks import end_tasks
 from tocsin.timers.engine.context import SHARD_CALLS_MAX
@@ -433,7 +433,7 @@ async def test_results_that_the_fence_refuses_after_the_shard_was_given_up_are_r
     store.applies.set()
 
     async def reported() -> bool:
-        return ResultsFenced(0, 1) in node.events
+        return any(isinstance(event, BatchFailed) and event.kind == "fenced" for event in node.events)
 
     await until(reported)
     assert not any(isinstance(event, BatchCommitted) for event in node.events)

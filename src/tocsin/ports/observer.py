@@ -16,7 +16,7 @@ _ROWS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
 _STORE_FAILURES = LineLimit(1, 10.0, shards=True)
 _COMMITS = Counter(
     "tocsin_commits",
-    "Transactions by result: durable, definite (failed), unavailable, unknown, read.",
+    "Transactions by result: durable, definite (failed), unavailable, unknown, read, fenced.",
     ("result",),
     from_zero=("durable", "definite", "unavailable", "unknown", "read"),
 )
@@ -225,8 +225,8 @@ class BatchCommitted(Event, frozen=True):
 
 
 class BatchFailed(Event, frozen=True):
-    """One transaction for `shards` shards failed. `kind` is read (the states that it depends on could not be read), definite
-    (certainly no effect), unavailable (the same, for every write) or unknown (it may have taken effect)."""
+    """One transaction for `shards` shards failed. `kind` is read (what it needs could not be read), definite (no effect),
+    unavailable (none, for every write), unknown (perhaps some) or fenced (results of a shard given up before are lost)."""
 
     lane: int
     shards: int
@@ -323,15 +323,6 @@ class ShardLost(Event, frozen=True):
 
     def severity(self) -> int:
         return DEBUG if self.reason in ("released", "stopped") else WARNING
-
-
-class ResultsFenced(Event, frozen=True):
-    """Results of attempts of a shard that this node had already given up were refused by the fence: the next owner makes
-    these attempts again."""
-
-    shard_id: int
-    results: int
-    level = WARNING
 
 
 class ShardReleased(Event, frozen=True):

@@ -18,7 +18,7 @@ from tocsin.model.errors import (
     TocsinError,
     Unavailable,
 )
-from tocsin.ports.observer import BatchCommitted, BatchFailed, ResultsFenced, TimersChanged, TimersCreated, WriteRefused
+from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
 from tocsin.ports.store import Applied
 from tocsin.tasks import in_parallel
 from tocsin.timers.engine.assembly import RECKONING_MAX, Assembly
@@ -308,8 +308,11 @@ class CommitLane:
                 if shard.holds(batch):
                     shard.lose("fenced")
                 elif known := len(batch.finished) + sum(op.kind in ATTEMPT_RESULTS for op in batch.ops):
-                    # Nobody else says so: the shard was lost before, in order as it seemed then.
-                    context.observe(ResultsFenced(shard.shard_id, known))
+                    # Nothing else reports it: the shard was given up before, in order as it seemed then.
+                    error = (
+                        f"{known} results of shard {shard.shard_id}, which was given up before; they are called again"
+                    )
+                    context.observe(BatchFailed(self._index, 1, "fenced", error))
                 continue
             self._committed(shard, batch)
             upserts += len(batch.store.upserts)
