@@ -127,3 +127,19 @@ async def test_request_without_a_response_can_be_repeated(shown: Window, api: Ap
     await dialog.get_by_role("button", name="Cancel 2 timers").click()
     await expect(dialog.get_by_role("heading")).to_have_text("2 of 2 canceled")
     assert await pending(api) == []
+
+
+async def test_a_jobs_dates_are_in_the_zone_that_the_page_shows(shown: Window, api: Api) -> None:
+    page = shown.page
+    await shown.go(f"/jobs/new?namespace={api.namespace}&from=2027-01-10T05:00:00Z")
+    await expect(page.get_by_label("Due from (Europe/Berlin)")).to_have_value("2027-01-10T06:00")
+    await page.get_by_label("Due from (Europe/Berlin)").fill("2027-01-10T10:00")
+    await page.get_by_label("Due before (Europe/Berlin)").fill("2027-01-10T11:00")
+    await page.locator("[data-act='zone']").dispatch_event("click")
+    await expect(page.get_by_label("Due before (UTC)")).to_have_value("2027-01-10T10:00")
+    await page.locator("[data-act='zone']").dispatch_event("click")
+    await page.get_by_role("button", name="Count them").click()
+    await page.wait_for_url("**/jobs/*")
+    [job] = (await api("jobs/list", namespace=api.namespace))[1]["jobs"]
+    asked = job["filter"]
+    assert (asked["executeAfter"], asked["executeBefore"]) == ("2027-01-10T09:00:00Z", "2027-01-10T10:00:00Z")

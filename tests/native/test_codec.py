@@ -123,6 +123,7 @@ _raw_json = st.one_of(
 _urls = st.sampled_from(
     [
         "http://x", "https://user:pw@example.com/a?token=s", "http://refused", "", "ftp://x", "http://x/[redacted]",
+        "http://x?a=%5Bredacted%5D",
         "nats://orders.due", "http://x/" + "y" * 2_040, "http://é", "HTTP://x", 'http://x/"', "http://x/a b",
     ]
 )  # fmt: skip

@@ -1,6 +1,6 @@
 // The forms of timers, schedules and calls: quick choices, header rows, local dates, and the editor, which loads once its field
 // has the focus. The server answers a form's input with all that changes on the page.
-import { localWords, nowMs, zoneMinutes } from "./times.js";
+import { fieldInstant, fieldText, localWords, nowMs, zoneMinutes } from "./times.js";
 
 const POLICY = /^(attempts|initial_interval|multiplier|max_interval|max_duration)$/;
 
@@ -29,8 +29,7 @@ function showDelays(form) {
 // Fills an empty field with a time half an hour from now.
 function offerTime(input) {
   if (input.value) return;
-  const at = new Date(nowMs() + 30 * 60000);
-  input.value = new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
+  input.value = fieldText(nowMs() + 30 * 60000).slice(0, 16);
 }
 
 function changed(element) {
@@ -91,6 +90,25 @@ function startPatience() {
   });
 }
 
+// Both ends of a time range have UTC in the page and in the request; here they are in the zone that the page shows, as their
+// labels state. A list has its own way (`startBounds`).
+const bounds = (within) => [...within.querySelectorAll("[data-utc]")].filter((field) => !field.closest("#between"));
+
+function showBounds() {
+  for (const field of bounds(document)) if (field.dataset.utc) field.value = fieldText(Number(field.dataset.utc));
+}
+
+function startBounds() {
+  for (const field of bounds(document)) {
+    // What the browser has restored is in the zone shown already.
+    const [ms, sent] = [field.value, field.defaultValue].map((text) => Date.parse(`${text}Z`));
+    field.dataset.utc = field.value && (ms === sent ? ms : fieldInstant(field.value));
+    field.addEventListener("input", () => { field.dataset.utc = field.value && fieldInstant(field.value); });
+  }
+  showBounds();
+  document.addEventListener("tocsin:zone", showBounds);
+}
+
 export function startForm() {
   // The server suggests the reader's time zone for a schedule; the first page of all is too early for that.
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -101,7 +119,9 @@ export function startForm() {
     for (const hidden of target.querySelectorAll("[data-zone-of]")) {
       formData.set(hidden.name, String(zoneMinutes(target.elements[hidden.dataset.zoneOf].value)));
     }
+    for (const field of bounds(target)) if (field.value) formData.set(field.name, new Date(fieldInstant(field.value)).toISOString());
   });
+  startBounds();
   for (const type of ["input", "change", "tocsin:zone"]) document.addEventListener(type, showDates);
   document.addEventListener("htmx:oobBeforeSwap", beforeSwap);
   const within = (type, handle) => document.addEventListener(type, (event) => {

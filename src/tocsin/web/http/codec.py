@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tocsin.model.packed import PackedTimer
-from tocsin.model.redaction import REDACTED, redact_url
+from tocsin.model.redaction import redact_url, withheld
 from tocsin.model.subjects import is_subject_url
 from tocsin.model.validation import InputRules
 from tocsin.native import native
@@ -36,7 +36,7 @@ def native_codec(rules: InputRules, *, seals: bool = False) -> Codec | None:
 
     def shown(url: str) -> str | None:
         """The URL as answers show it; None if Python has to look at it."""
-        if REDACTED in url or is_subject_url(url) or rules.url(url) is not None:
+        if withheld(url, None) or is_subject_url(url) or rules.url(url) is not None:
             return None
         redacted = redact_url(url)
         return None if seals and redacted != url else redacted
