@@ -32,7 +32,7 @@ Watch these first:
 - `tocsin_lag_seconds`: how late timers fire.
 - `tocsin_overdue_seconds`: above a few seconds, due timers wait.
 - `tocsin_dispatching`: 0 means that no timer fires.
-- `tocsin_commits_total`: any result other than `durable` means that the store fails.
+- `tocsin_commits_total`: any result other than `durable` and `fenced` means that the store fails.
 """
 
 _EVENTS_INTRO = """# Events

@@ -340,3 +340,11 @@ def test_dataclasses_list_settings_before_constants():
     for part in PARTS:
         declared = ["setting" in field.metadata for field in dataclasses.fields(part.default)]
         assert declared == sorted(declared, reverse=True), part.name
+
+
+def test_an_empty_path_is_refused():
+    assert "data_dir" in refusal(data_dir="")
+
+
+def test_parameters_of_a_file_are_refused():
+    assert "parameters" in refusal(store="sqlite:///data/tocsin.db?mode=ro")

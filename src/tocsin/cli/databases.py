@@ -146,6 +146,7 @@ def transfer(
     """
     import asyncio
 
+    from tocsin.model.setting_values import redacted
     from tocsin.server.transfer import cancel as cancel_online
     from tocsin.server.transfer import plan, transfer_online
     from tocsin.server.transfer import transfer as move
@@ -167,6 +168,12 @@ def transfer(
     else:
         contents = asyncio.run(move(of_source, of_target, _progress))
     _show_contents(contents, as_json=as_json)
+    calls = of_source.agent_database_url()
+    if contents.calls is None and of_source.has_agent() and calls != of_target.agent_database_url():
+        output.note(
+            f"There are no service calls in {redacted(calls)}. If the servers keep them elsewhere, they were not moved: "
+            "name the servers' own settings with --from-config."
+        )
     if paused_s is not None:
         output.note(f"From the request to pause until the new store could be used it took {paused_s:.1f} s.")
     if not dry_run:

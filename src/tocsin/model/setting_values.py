@@ -128,6 +128,8 @@ def store_address(value: object) -> object:
         raise ValueError(f"{fault}; use {_SCHEMES_TEXT}")
     if scheme == "sqlite" and (not value.startswith("sqlite:///") or value == "sqlite:///"):
         raise ValueError("has no path; write sqlite:///relative/tocsin.db or sqlite:////absolute/tocsin.db")
+    if scheme == "sqlite" and "?" in value:
+        raise ValueError("has parameters, which SQLite's URLs don't take; leave out the ? and what follows")
     return value
 
 
@@ -196,6 +198,8 @@ def path(value: object) -> Path:
     """A path."""
     if not isinstance(value, str | Path):
         raise ValueError("is not a path")
+    if not str(value).strip():
+        raise ValueError("is empty, which would be the working directory; write a path, or `.` for that")
     return Path(value)
 
 

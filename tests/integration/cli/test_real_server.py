@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import uuid
 
@@ -224,6 +225,19 @@ def test_demo_completes(tmp_path):
     assert ran.returncode == 0, ran.stderr
     assert "now completed, soon completed, retried completed, rescheduled completed, canceled canceled" in ran.stderr
     assert "attempt 2: 503" in ran.stdout
+
+
+def test_a_demo_joins_no_store_that_the_environment_names(tmp_path):
+    env = {
+        **os.environ,
+        "TOCSIN_STORE": f"sqlite:///{tmp_path / 'real.db'}",
+        "TOCSIN_INBOX_NAMESPACES": "default",
+        "TOCSIN_INBOX_URL": "mysql://nobody@127.0.0.1:9/orders",
+    }
+    ran = subprocess.run([*MAIN, "demo", "--plain"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "leave out TOCSIN_STORE, TOCSIN_INBOX_URL" in " ".join(ran.stderr.split())
+    assert not (tmp_path / "real.db").exists()
 
 
 @pytest.fixture(params=["defaults", "nats and engine", "postgresql"])
