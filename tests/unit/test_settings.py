@@ -348,3 +348,15 @@ def test_an_empty_path_is_refused():
 
 def test_parameters_of_a_file_are_refused():
     assert "parameters" in refusal(store="sqlite:///data/tocsin.db?mode=ro")
+
+
+@each("password", ["s3cr/et", "1/et==", "s3cr?et", "s3cr#et="])
+def test_a_password_that_ends_its_host_is_refused_and_not_shown(password):
+    text = refusal(store=f"postgresql://tocsin:{password}@db:5432/tocsin")
+    assert "percent-encode" in text
+    assert password not in text
+
+
+@each("url", ["mysql://db:3306/x?ssl_ca=a@b", "postgresql://?host=/tmp", "postgresql://u:p@h1:5432,h2:5433/d?a=b@c"])
+def test_an_at_sign_elsewhere_is_no_password(url):
+    assert load_settings({"store": url}).store == url

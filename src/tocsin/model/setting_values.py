@@ -130,6 +130,8 @@ def store_address(value: object) -> object:
         raise ValueError("has no path; write sqlite:///relative/tocsin.db or sqlite:////absolute/tocsin.db")
     if scheme == "sqlite" and "?" in value:
         raise ValueError("has parameters, which SQLite's URLs don't take; leave out the ? and what follows")
+    if _MISREAD_PASSWORD.match(value):
+        raise ValueError("has a password with /, ? or #; percent-encode them, as %2F, %3F and %23")
     return value
 
 
@@ -210,7 +212,9 @@ def bytes_text(amount: int) -> str:
 
 
 #: The part before a URL's host: up to the last @ before the query, because a password may contain one. A file has no host.
-_CREDENTIALS = re.compile(r"([\w+]+)://(?!/)([^?#\s]*)@")
+_CREDENTIALS = re.compile(r"([\w+]+)://(?!/)([^?#\s]*|[^@/=\s]*:(?:[^@?\s]*|[^@=\s]*))@")
+#: A URL whose host would end within its password.
+_MISREAD_PASSWORD = re.compile(r"[\w+]+://[^@:/?#]*:[^@/?#]*(?:[/#][^@?]*|\?[^@=]*)@")
 #: Databases have users with names; elsewhere a single word before the host is a token.
 _WITH_USERS = frozenset({"postgresql", "postgres", "mysql", "mariadb", "mongodb", "mongodb+srv"})
 _ADDRESS_BEGINS = re.compile(r"(?<=,)\s*(?=[\w+]+://)")
