@@ -212,7 +212,7 @@ def bytes_text(amount: int) -> str:
 
 
 #: The part before a URL's host: up to the last @ before the query, because a password may contain one. A file has no host.
-_CREDENTIALS = re.compile(r"([\w+]+)://(?!/)([^?#\s]*|[^@/=\s]*:(?:[^@?\s]*|[^@=\s]*))@")
+_CREDENTIALS = re.compile(r"([\w+]+)://(?!/)([^?#\s]*|[^:@/=\s]{0,100}:(?:[^@?\s]{0,200}|[^@=\s]{0,200}))@")
 #: A URL whose host would end within its password.
 _MISREAD_PASSWORD = re.compile(r"[\w+]+://[^@:/?#]*:[^@/?#]*(?:[/#][^@?]*|\?[^@=]*)@")
 #: Databases have users with names; elsewhere a single word before the host is a token.
