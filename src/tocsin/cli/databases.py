@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -182,8 +183,13 @@ def transfer(
 
 def _settings(url: str | None, config: Path | None, **flags: Any) -> Settings:
     """The settings of one side. The folder of a file is its data folder."""
-    from tocsin.settings import load_settings
+    from tocsin.settings import env_name, load_settings
 
+    # The environment goes before a file: both sides would have the same store.
+    fields = ("agent_database",) if url is not None else ("store", "agent_database")
+    around = [env_name(field) for field in fields if env_name(field) in os.environ]
+    if config is not None and around:
+        raise WrongUsage(f"{', '.join(around)} would replace what {config} names; leave it out of the environment")
     if url is not None and url.startswith(_FILE_SCHEME):
         flags["data_dir"] = Path(url.removeprefix(_FILE_SCHEME)).parent
     return load_settings({"store": url, "config": config, **flags})

@@ -175,7 +175,7 @@ def _rows(
             continue
         if isinstance(row, BadRow):
             yield line, str(row)
-        elif skipping is not None and _text(row.get("status", "pending")) != "pending":
+        elif skipping is not None and _text(row.get("status", "pending")) not in ("pending", "null"):
             skipping.skipped += 1
         else:
             timer = {name: row[name] for name in row if name not in READ_ONLY}

@@ -164,7 +164,7 @@ class TestRoundTrip:
 
     def test_finished_timers_are_imported_only_on_request(self, tocsin, scripted, tmp_path):
         done = timer(1, status="failed", attempts=3, lastError="HTTP_500", namespace="default")
-        (tmp_path / "t.jsonl").write_text(lines_of(done, timer(2)))
+        (tmp_path / "t.jsonl").write_text(lines_of(done, timer(2, status=None)))
         ran = tocsin("timers", "import", "t.jsonl", "--server", scripted.url)
         assert "skipped 1 finished ones" in ran.err
         assert ids(scripted) == ["t00002"]
