@@ -412,6 +412,7 @@ async def test_a_hand_over_waits_for_a_retry_that_is_being_written() -> None:
     assert live is not None
     assert decoded_row(live).timer.attempts == 1
     await end_tasks(lane)
+    await node.supervisor.kill()
 
 
 async def test_results_that_the_fence_refuses_after_the_shard_was_given_up_are_reported() -> None:

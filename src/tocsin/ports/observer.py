@@ -18,7 +18,7 @@ _COMMITS = Counter(
     "tocsin_commits",
     "Transactions by result: durable, definite (failed), unavailable, unknown, read, fenced.",
     ("result",),
-    from_zero=("durable", "definite", "unavailable", "unknown", "read"),
+    from_zero=("durable", "definite", "unavailable", "unknown", "read", "fenced"),
 )
 _CERTIFICATE_READS = Counter(
     "tocsin_peer_certificate_reads",

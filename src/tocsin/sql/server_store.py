@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from tocsin.model.errors import ConfigError, StoreUnavailable
@@ -100,11 +100,13 @@ class ServerStore(SqlStore, Generic[S, C]):
         self, batches: Sequence[ShardBatch], work: Callable[[C], Awaitable[builtins.list[Applied]]]
     ) -> builtins.list[Applied]:
         """Runs the transaction of these batches in their lanes; batches of one shard follow one another."""
-        if not batches:
-            return []
+        return await self._write((batch.shard_id for batch in batches), work) if batches else []
+
+    async def _write(self, shard_ids: Iterable[int], work: Callable[[C], Awaitable[T]]) -> T:
+        """Runs a transaction in the lanes of these shards, behind what is being written of them."""
         if self._lanes is None:
             raise StoreUnavailable(f"{self._server.safe_url} is not open")
-        return await self._lanes.commit((batch.shard_id for batch in batches), work)
+        return await self._lanes.commit(shard_ids, work)
 
     async def _load(self, work: Callable[[C], Awaitable[T]]) -> T:
         """Runs the engine's reads."""
@@ -127,11 +129,9 @@ class ServerStore(SqlStore, Generic[S, C]):
         return await self._change_with(self._loaders, steps)
 
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
-        """Ends the claim, behind what is being written of the shard here (`Store.release`)."""
-        if self._lanes is None:
-            raise StoreUnavailable(f"{self._server.safe_url} is not open")
+        """Clears the owner, in the shard's lane (`Store.release`)."""
         step = release(self.dialect, shard_id, epoch, owner)
-        return await self._lanes.commit((shard_id,), lambda connection: self._transact(connection, (step,))) > 0
+        return await self._write((shard_id,), lambda connection: self._transact(connection, (step,))) > 0
 
     async def _lease_change(self, *steps: Step) -> int:
         return await self._change_with(self._leases, steps)

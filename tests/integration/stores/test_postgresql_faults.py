@@ -90,6 +90,21 @@ async def until_waiting(other: Any, count: int = 1) -> None:
             await asyncio.sleep(0.005)
 
 
+async def test_a_release_takes_effect_behind_a_batch_that_is_being_applied(postgresql: PostgresServer) -> None:
+    async with opened(postgresql.url(), loaders=1) as store, session(postgresql.url()) as other:
+        batches = [await claimed(store, 0), await claimed(store, 1)]
+        await other.execute("BEGIN; SELECT FROM tocsin.timers WHERE row_type = 1 AND shard_id = 0 FOR UPDATE")
+        # Its fence waits for shard 0, and has not reached shard 1.
+        applied = asyncio.create_task(store.apply([replace(each, upserts=[row(1)]) for each in batches]))
+        await until_waiting(other)
+        released = asyncio.create_task(store.release(1, epoch=batches[1].epoch, owner=batches[1].owner))
+        # A release over the only connection that reads would be over before this.
+        await asyncio.create_task(store.shards())
+        await other.execute("ROLLBACK")
+        assert await applied == [Applied.DURABLE, Applied.DURABLE]
+        assert await released
+
+
 # -- the server ends
 
 

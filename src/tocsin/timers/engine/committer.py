@@ -302,17 +302,15 @@ class CommitLane:
         self._learn(sum(len(batch.finished) for _, batch in batches), duration)
         upserts = deletes = history = 0
         written: list[Batch] = []
+        # Results of attempts that are lost with a claim that ended before, in order as it seemed then: of how many shards.
+        lost = shards_lost = 0
         for (shard, batch), result in zip(batches, results, strict=True):
             if result is Applied.OWNERSHIP_LOST:
                 batch.refuse(ShardMoved(f"shard {shard.shard_id} belongs to another node now; {_NOT_WRITTEN}"))
                 if shard.holds(batch):
                     shard.lose("fenced")
-                elif known := len(batch.finished) + sum(op.kind in ATTEMPT_RESULTS for op in batch.ops):
-                    # Nothing else reports it: the shard was given up before, in order as it seemed then.
-                    error = (
-                        f"{known} results of shard {shard.shard_id}, which was given up before; they are called again"
-                    )
-                    context.observe(BatchFailed(self._index, 1, "fenced", error))
+                elif results_lost := len(batch.finished) + sum(op.kind in ATTEMPT_RESULTS for op in batch.ops):
+                    lost, shards_lost = lost + results_lost, shards_lost + 1
                 continue
             self._committed(shard, batch)
             upserts += len(batch.store.upserts)
@@ -320,9 +318,11 @@ class CommitLane:
             history += len(batch.store.history) + len(batch.store.runs)
             written.append(batch)
         self._report_writes(written)
-        if not written:
-            return
-        context.observe(BatchCommitted(self._index, len(batches), upserts, deletes, history, duration))
+        if lost:
+            error = f"{lost} results came after the claims had ended; the next owners make these attempts again"
+            context.observe(BatchFailed(self._index, shards_lost, "fenced", error))
+        if written:
+            context.observe(BatchCommitted(self._index, len(written), upserts, deletes, history, duration))
 
     def _committed(self, shard: Shard, batch: Batch) -> None:
         """Applies a durable batch to the window, and answers its clients. A claim that has ended since it was written (the

@@ -189,8 +189,8 @@ class Ownership:
                 window.hand_over(HAND_OVER_MARGIN_US)
             if not (window.undecided if others else window.in_flight_count):
                 shard.closed = True
-                # A batch under way has left `pending`. The release goes over another connection: in front of the batch, it
-                # would fence it, and the next owner would make its attempts again.
+                # Retries in a batch under way have left `pending`. A release in front of it would fence it, and the next
+                # owner would make these attempts again.
                 if not (_has_results(window) or window.clients_wait or shard.lane.is_writing(shard)):
                     break
             if _has_results(window):
