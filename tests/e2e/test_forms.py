@@ -95,6 +95,14 @@ async def test_create_asks_before_it_replaces_a_timer(
         await expect(plain.page.get_by_role("button", name="Replace timer")).to_have_count(0)
 
 
+async def test_a_form_offers_an_instant_in_the_zone_that_the_page_shows(shown: Window) -> None:
+    page = shown.page
+    await shown.go("/timers/new")
+    await page.locator("[data-act='zone']").dispatch_event("click")
+    await page.locator("input[name='when'][value='at']").check()
+    await expect(page.locator("[data-note-of='at']")).to_contain_text(re.compile("That is in (29|30) min"))
+
+
 async def test_form_explains_skipped_repeated_and_past_dates(shown: Window, api: Api) -> None:
     page = shown.page
     await fill(shown, "t")

@@ -30,6 +30,7 @@ function showDelays(form) {
 function offerTime(input) {
   if (input.value) return;
   input.value = fieldText(nowMs() + 30 * 60000).slice(0, 16);
+  showDates();
 }
 
 function changed(element) {
@@ -90,9 +91,9 @@ function startPatience() {
   });
 }
 
-// Both ends of a time range have UTC in the page and in the request; here they are in the zone that the page shows, as their
-// labels state. A list has its own way (`startBounds`).
-const bounds = (within) => [...within.querySelectorAll("[data-utc]")].filter((field) => !field.closest("#between"));
+// Both ends of a time range have UTC in the page, in the request and in the address, which can be shared; here they are in the
+// zone that the page shows, as their labels state.
+const bounds = (within) => within.querySelectorAll("[data-utc]");
 
 function showBounds() {
   for (const field of bounds(document)) if (field.dataset.utc) field.value = fieldText(Number(field.dataset.utc));
@@ -119,7 +120,7 @@ export function startForm() {
     for (const hidden of target.querySelectorAll("[data-zone-of]")) {
       formData.set(hidden.name, String(zoneMinutes(target.elements[hidden.dataset.zoneOf].value)));
     }
-    for (const field of bounds(target)) if (field.value) formData.set(field.name, new Date(fieldInstant(field.value)).toISOString());
+    for (const field of bounds(target)) if (field.value) formData.set(field.name, `${new Date(fieldInstant(field.value)).toISOString().slice(0, 19)}Z`);
   });
   startBounds();
   for (const type of ["input", "change", "tocsin:zone"]) document.addEventListener(type, showDates);

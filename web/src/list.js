@@ -1,6 +1,6 @@
 // The list: selection, bulk actions and filters.
 import { nextLink } from "./rows.js";
-import { fieldInstant, fieldText, put } from "./times.js";
+import { put } from "./times.js";
 import { counted, number } from "./toast.js";
 
 const boxes = () => [...document.querySelectorAll("#results tbody .pick input:enabled")];
@@ -48,15 +48,6 @@ function pick({ target, shiftKey }) {
   showPicked();
 }
 
-// A time range is shown and entered in the user's time zone. The request and the URL have UTC, so that the URL can be shared.
-function startBounds() {
-  for (const field of document.querySelectorAll("#between [data-utc]")) field.value = field.value && fieldText(new Date(`${field.value}Z`).getTime());
-  document.addEventListener("htmx:configRequest", ({ detail: { formData } }) => {
-    for (const name of ["from", "to"]) if (formData.get(name)) formData.set(name, `${new Date(fieldInstant(formData.get(name))).toISOString().slice(0, 19)}Z`);
-  });
-  document.addEventListener("tocsin:zone", () => { if (document.querySelector("#due")?.value === "custom") location.reload(); });
-}
-
 function unfilter(chip) {
   chip.remove();
   document.getElementById("q").focus();
@@ -84,7 +75,6 @@ function startChips() {
 
 export function startList() {
   if (!document.getElementById("results")) return;
-  startBounds();
   startChips();
   document.addEventListener("click", pick);
   document.addEventListener("click", (event) => {
