@@ -343,16 +343,18 @@ def test_dataclasses_list_settings_before_constants():
 
 
 def test_an_empty_path_is_refused():
-    assert "data_dir" in refusal(data_dir="")
+    assert "is empty" in refusal(data_dir="")
 
 
 def test_parameters_of_a_file_are_refused():
     assert "parameters" in refusal(store="sqlite:///data/tocsin.db?mode=ro")
+    assert "parameters" in refusal(agent_database="sqlite:///data/agent.db?mode=ro")
 
 
-@each("password", ["s3cr/et", "1/et==", "s3cr?et", "s3cr#et="])
-def test_a_password_that_ends_its_host_is_refused_and_not_shown(password):
-    text = refusal(store=f"postgresql://tocsin:{password}@db:5432/tocsin")
+@each("setting", ["store", "agent_database", "inbox_url"])
+@each("password", ["s3cr/et", "1/et==", "s3cr?et", "s3cr#et=", "s3 cr"])
+def test_a_password_that_ends_its_host_is_refused_and_not_shown(setting, password):
+    text = refusal(**{setting: f"postgresql://tocsin:{password}@db:5432/tocsin"})
     assert "percent-encode" in text
     assert password not in text
 

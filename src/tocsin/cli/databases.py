@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -147,7 +146,6 @@ def transfer(
     """
     import asyncio
 
-    from tocsin.model.setting_values import redacted
     from tocsin.server.transfer import cancel as cancel_online
     from tocsin.server.transfer import plan, transfer_online
     from tocsin.server.transfer import transfer as move
@@ -161,6 +159,7 @@ def transfer(
     if target is None and target_config is None:
         raise WrongUsage("--to: name the store to move it to, or its settings file with --to-config")
     of_source, of_target = _settings(source, source_config), _settings(target, target_config, shards=shards)
+    _note_absent_calls(of_source)
     paused_s: float | None = None
     if dry_run:
         contents = asyncio.run(plan(of_source, of_target, _progress))
@@ -169,12 +168,6 @@ def transfer(
     else:
         contents = asyncio.run(move(of_source, of_target, _progress))
     _show_contents(contents, as_json=as_json)
-    calls = of_source.agent_database_url()
-    if contents.calls is None and of_source.has_agent() and calls != of_target.agent_database_url():
-        output.note(
-            f"There are no service calls in {redacted(calls)}. If the servers keep them elsewhere, they were not moved: "
-            "name the servers' own settings with --from-config."
-        )
     if paused_s is not None:
         output.note(f"From the request to pause until the new store could be used it took {paused_s:.1f} s.")
     if not dry_run:
@@ -183,16 +176,31 @@ def transfer(
 
 def _settings(url: str | None, config: Path | None, **flags: Any) -> Settings:
     """The settings of one side. The folder of a file is its data folder."""
-    from tocsin.settings import env_name, load_settings
+    from tocsin.settings import Origin, load_settings, sources
 
-    # The environment goes before a file: both sides would have the same store.
-    fields = ("agent_database",) if url is not None else ("store", "agent_database")
-    around = [env_name(field) for field in fields if env_name(field) in os.environ]
-    if config is not None and around:
-        raise WrongUsage(f"{', '.join(around)} would replace what {config} names; leave it out of the environment")
     if url is not None and url.startswith(_FILE_SCHEME):
         flags["data_dir"] = Path(url.removeprefix(_FILE_SCHEME)).parent
-    return load_settings({"store": url, "config": config, **flags})
+    flags |= {"store": url, "config": config}
+    if config is not None:
+        # The environment goes before a file: both sides would have the same database.
+        found = sources(flags)
+        places = [found[field] for field in ("store", "agent_database", "data_dir")]
+        if around := [source.place for source in places if source.origin is Origin.ENVIRONMENT]:
+            raise WrongUsage(f"{', '.join(around)} would replace what {config} names; leave it out of the environment")
+    return load_settings(flags)
+
+
+def _note_absent_calls(source: Settings) -> None:
+    """States where no service calls were found, before timers move without them: only the servers' settings tell whether they
+    run an agent, and where its database is."""
+    from tocsin.server.backup import CALLS, database_files
+
+    calls = database_files(source).get(CALLS)
+    if source.has_agent() and calls is not None and not calls.exists():
+        output.note(
+            f"There is no {calls}, so no service calls are moved. If the servers keep theirs elsewhere, stop this, and name "
+            "their settings with --from-config."
+        )
 
 
 def _progress(what: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:

@@ -24,7 +24,7 @@ from tocsin.cli.receiver import ReceivedCallback, Receiver, ReceiverResponse
 from tocsin.model.ids import Uuid7Source
 from tocsin.model.instants import format_instant, parse_instant
 from tocsin.server import Server
-from tocsin.settings import env_name, load_settings
+from tocsin.settings import load_settings, sources
 from tocsin.telemetry.logs import LogOptions, configure_logging
 
 POLL_INTERVAL_S = 0.1
@@ -183,11 +183,12 @@ class Demo(ABC, Generic[S]):
 @contextlib.asynccontextmanager
 async def _served(folder: Path) -> AsyncIterator[str]:
     """A server on a free port with its data in `folder`, and its URL."""
-    settings = load_settings({"host": "127.0.0.1", "port": 0, "data_dir": folder})
+    flags = {"host": "127.0.0.1", "port": 0, "data_dir": folder}
+    settings, places = load_settings(flags), sources(flags)
     # As a node of another store it would fire that store's timers, and replace those that have the names of its scenes.
     shared = {"store": settings.store, "inbox_url": settings.inbox.url}
-    if named := [env_name(field) for field, value in shared.items() if value is not None]:
-        raise WrongUsage(f"the demo has a store of its own; leave out {', '.join(named)}, also in TOCSIN_CONFIG")
+    if named := [places[field].place for field, value in shared.items() if value is not None]:
+        raise WrongUsage(f"the demo has a store of its own; leave out what is set by {', '.join(named)}")
     server = Server(settings)
     await server.start()
     try:

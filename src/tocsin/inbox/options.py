@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.setting import setting
-from tocsin.model.setting_values import name_of_node, namespace_name
+from tocsin.model.setting_values import name_of_node, namespace_name, well_formed
 
 TABLE = "tocsin_outbox"
 _TABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?", re.ASCII)
@@ -24,7 +24,7 @@ def inbox_address(value: object) -> str:
         raise ValueError(
             "is not the URL of a database with an inbox; use postgresql://user@host/database or mysql://user@host/database"
         )
-    return text
+    return well_formed(text)
 
 
 def table_name(value: object) -> str:

@@ -128,11 +128,7 @@ def store_address(value: object) -> object:
         raise ValueError(f"{fault}; use {_SCHEMES_TEXT}")
     if scheme == "sqlite" and (not value.startswith("sqlite:///") or value == "sqlite:///"):
         raise ValueError("has no path; write sqlite:///relative/tocsin.db or sqlite:////absolute/tocsin.db")
-    if scheme == "sqlite" and "?" in value:
-        raise ValueError("has parameters, which SQLite's URLs don't take; leave out the ? and what follows")
-    if _MISREAD_PASSWORD.match(value):
-        raise ValueError("has a password with /, ? or #; percent-encode them, as %2F, %3F and %23")
-    return value
+    return well_formed(value)
 
 
 def broker_address(value: object) -> object:
@@ -176,7 +172,17 @@ def database_address(value: object) -> object:
         raise ValueError(f"has the scheme {scheme}://, which is not supported; use sqlite:///path or postgresql://…")
     if scheme == "sqlite" and value != "sqlite://" and (not value.startswith("sqlite:///") or value == "sqlite:///"):
         raise ValueError("has no path; write sqlite:///relative/agent.db or sqlite:////absolute/agent.db")
-    return value
+    return well_formed(value)
+
+
+def well_formed(url: str) -> str:
+    """The URL of a database. Raises ValueError if its host would end within its password, or if parameters would become part
+    of a file's name."""
+    if url.startswith("sqlite:") and "?" in url:
+        raise ValueError("has parameters, which SQLite's URLs don't take; leave out the ? and what follows")
+    if _MISREAD_PASSWORD.match(url):
+        raise ValueError("has a password with /, ?, # or a space; percent-encode them, as %2F, %3F, %23 and %20")
+    return url
 
 
 PORT_MAX = 65_535
@@ -212,9 +218,9 @@ def bytes_text(amount: int) -> str:
 
 
 #: The part before a URL's host: up to the last @ before the query, because a password may contain one. A file has no host.
-_CREDENTIALS = re.compile(r"([\w+]+)://(?!/)([^?#\s]*|[^:@/=\s]{0,100}:(?:[^@?\s]{0,200}|[^@=\s]{0,200}))@")
+_CREDENTIALS = re.compile(r"([\w+]+)://(?!/)([^?#\s]*|[^:@/=\s]{0,100}:(?:[^@?]{0,200}|[^@=]{0,200}))@")
 #: A URL whose host would end within its password.
-_MISREAD_PASSWORD = re.compile(r"[\w+]+://[^@:/?#]*:[^@/?#]*(?:[/#][^@?]*|\?[^@=]*)@")
+_MISREAD_PASSWORD = re.compile(r"[\w+]+://[^@:/?#]*:[^@/?#\s]*(?:[/#\s][^@?]*|\?[^@=]*)@")
 #: Databases have users with names; elsewhere a single word before the host is a token.
 _WITH_USERS = frozenset({"postgresql", "postgres", "mysql", "mariadb", "mongodb", "mongodb+srv"})
 _ADDRESS_BEGINS = re.compile(r"(?<=,)\s*(?=[\w+]+://)")

@@ -236,7 +236,7 @@ def test_a_demo_joins_no_store_that_the_environment_names(tmp_path):
     }
     ran = subprocess.run([*MAIN, "demo", "--plain"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert ran.returncode == 2
-    assert "leave out TOCSIN_STORE, TOCSIN_INBOX_URL" in " ".join(ran.stderr.split())
+    assert "leave out what is set by TOCSIN_STORE, TOCSIN_INBOX_URL" in " ".join(ran.stderr.split())
     assert not (tmp_path / "real.db").exists()
 
 

@@ -43,21 +43,23 @@ async def test_what_is_named_wrongly_is_refused_and_leaves_nothing(arguments: tu
     assert not Path("b").exists()
 
 
-async def test_the_environment_replaces_no_store_that_a_file_names(tmp_path: Path) -> None:
+@pytest.mark.parametrize("variable", ["TOCSIN_STORE", "TOCSIN_DATA_DIR"])
+async def test_the_environment_replaces_nothing_that_a_file_names(variable: str, tmp_path: Path) -> None:
     config = tmp_path / "a.toml"
     config.write_text('store = "sqlite:///a/tocsin.db"\n')
-    around = {"TOCSIN_STORE": "sqlite:///b/tocsin.db"}
+    around = {variable: "sqlite:///b/tocsin.db"}
     to = ("--to", "sqlite:///c/tocsin.db")
     code, _, error = await command("transfer", "--from-config", str(config), *to, timeout_s=60.0, env=around)
     assert code == 2
-    assert "TOCSIN_STORE would replace" in " ".join(error.split())
+    assert f"{variable} would replace" in " ".join(error.split())
 
 
 async def test_a_key_is_created_where_the_timers_are(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     at_old = ("keys", "create", "--role", "admin", "--data-dir", str(old))
     assert (await command(*at_old))[0] == 0
-    assert (await transfer("--from", f"sqlite:///{old}/tocsin.db", "--to", f"sqlite:///{new}/tocsin.db"))[0] == 0
+    code, output = await transfer("--from", f"sqlite:///{old}/tocsin.db", "--to", f"sqlite:///{new}/tocsin.db")
+    assert (code, f"There is no {old}/agent.db" in " ".join(output.split())) == (0, True), output
     code, _, refusal = await command(*at_old)
     assert (code, "were transferred to" in refusal, str(new) in refusal) == (1, True, True), refusal
     assert (await command("keys", "create", "--role", "admin", "--data-dir", str(new)))[0] == 0
