@@ -191,8 +191,8 @@ def _settings(url: str | None, config: Path | None, **flags: Any) -> Settings:
 
 
 def _note_absent_calls(source: Settings) -> None:
-    """States where no service calls were found, before timers move without them: only the servers' settings tell whether they
-    run an agent, and where its database is."""
+    """States where no service calls were found, before timers move without them: only the servers' settings state
+    whether they run an agent, and where its database is."""
     from tocsin.server.backup import CALLS, database_files
 
     calls = database_files(source).get(CALLS)
