@@ -4,7 +4,7 @@ an empty table; and no statement uses a feature that TiDB lacks or that its gram
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -241,6 +241,9 @@ async def _everything_else(recorder: Any, total_shards: int) -> None:
             return await self._transact(recorder, steps)
 
         _lease_change = _change
+
+        async def _write(self, shard_ids: Iterable[int], work: Callable[[Any], Awaitable[Any]]) -> Any:
+            return await work(recorder)
 
     store = Recorded("mysql://h/d")
     store._total_shards = total_shards
