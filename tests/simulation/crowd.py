@@ -118,22 +118,10 @@ class Crowd:
         self.store = MemoryStore(_Clock(self.now_us))
         self.receivers = Receivers(self.now_us)
         self.events: list[Event] = []
-        self.clock = DriftingClock(self.now_us, offset_us=0, boot_us=0, drift_ppm=0)
-        self.context = Context(
-            store=self.store,
-            caller=self.receivers,
-            clock=self.clock,
-            limits=replace(EngineLimits(), **limits),
-            breaker=BreakerOptions(enabled=breaker),
-            observe=self.events.append,
-            random=random.Random(1),
-            incarnation=b"n" * 16,
-            credential_gate=self.receivers,
-        )
-        self.supervisor = Supervisor(
-            self.context, node="n", address="n", total_shards=shards, fatal=lambda error: self.errors.append(error)
-        )
+        self._limits, self._breaker = replace(EngineLimits(), **limits), BreakerOptions(enabled=breaker)
         self.errors: list[BaseException] = []
+        self._processes = 0
+        self._prepare()
         #: Namespaces that are paused at the start.
         self.paused: set[str] = set()
         #: How timers are retried.
@@ -145,6 +133,32 @@ class Crowd:
         self.batches: dict[str, CallbackBatch] = {}
         self._stored = 0
         self._kept: dict[int, list[StoredRow]] = {}
+
+    def _prepare(self) -> None:
+        """A process of the node that has not started yet."""
+        number, self._processes = self._processes, self._processes + 1
+        # The machine was started again, too.
+        self.clock = DriftingClock(self.now_us, offset_us=0, boot_us=number * 1_000 * SECOND, drift_ppm=0)
+        self.context = Context(
+            store=self.store,
+            caller=self.receivers,
+            clock=self.clock,
+            limits=self._limits,
+            breaker=self._breaker,
+            observe=self.events.append,
+            random=random.Random(1),
+            incarnation=bytes([ord("n") + number]) * 16,
+            credential_gate=self.receivers,
+        )
+        self.supervisor = Supervisor(
+            self.context, node="n", address="n", total_shards=self.total_shards, fatal=self.errors.append
+        )
+
+    async def restart(self, *, crash: bool = False) -> None:
+        """Ends the process, in order unless it is to crash, and starts another one."""
+        await (self.supervisor.kill() if crash else self.supervisor.close())
+        self._prepare()
+        await self.supervisor.start()
 
     def now_us(self) -> int:
         """The wall clock, which is also the store's."""

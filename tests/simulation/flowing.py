@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from tocsin.model.errors import RecordUndecodable
-from tocsin.model.flow import Flow, FlowLimits, Rate
+from tocsin.model.flow import SLOW_INTERVAL_US, Flow, FlowLimits, Rate
 from tocsin.model.ids import namespace_hash
 from tocsin.model.timer import Timer, decode_record
 from tocsin.ports.store import FireKey, StoredRow
+from tocsin.timers.engine.flow_accounts import Account
 from tocsin.timers.engine.flow_home import Home
 from tocsin.timers.engine.flow_states import CALLS, KeyState
-from tocsin.timers.engine.rows import shows_attempt
+from tocsin.timers.engine.flow_tokens import TokenPlace, TokenRows
+from tocsin.timers.engine.rows import Batch, shows_attempt
 from tocsin.timers.engine.shard import Shard
 from tocsin.timers.engine.window import Window
 
@@ -27,6 +29,14 @@ SECOND = 1_000_000
 GRANT_S = 1
 #: What clocks of 200 ppm and roundings may add to the instants of a run.
 _DOUBT_US = 100_000
+
+
+def limited_name(place: TokenPlace) -> str:
+    """What the limits of an account apply to, as the ledger names it."""
+    (namespace, match), key = place
+    if not match:
+        return namespace
+    return f"{namespace}/{key}" if key else f"{namespace}/{match}*"
 
 
 class _Attempt:
@@ -144,6 +154,10 @@ class FlowLedger:
         #: The limits of namespaces themselves.
         self.of_namespaces: dict[str, FlowLimits] = {}
         self._key_of: dict[bytes, tuple[str, str]] = {}
+        #: Whether every rate counts as slow, so that its tokens are stored.
+        self.slow = self.there and world.rng("slow").random() < 0.5
+        # Of what the limits apply to, tokens of which no row is durable, by claim: they may be forgotten with it.
+        self._unsaved: dict[str, dict[TokenRows, int]] = {}
         #: Namespaces with one shard, where rules may be ordered.
         self.ordered_namespaces: tuple[str, ...] = ()
         self.order = OrderLedger(world)
@@ -207,8 +221,9 @@ class FlowLedger:
         begun.append(now_us)
         # Tokens are taken when timers join their batch: what one has waited for others is not seen here.
         slack_us = (GRANT_S * SECOND if len(self._world.nodes) > 1 else 0) + _DOUBT_US + self._world.batches.linger_us
+        forgotten = sum(self._unsaved.get(name, {}).values())
         for position, since_us in enumerate(begun):
-            allowed = limits.burst + rate.count * (now_us - since_us + slack_us) // rate.per_us
+            allowed = forgotten + limits.burst + rate.count * (now_us - since_us + slack_us) // rate.per_us
             if len(begun) - position > allowed:
                 what = f"{len(begun) - position} within {now_us - since_us} us, {allowed} allowed"
                 self._world.broken("RATE", f"{name}: {what}")
@@ -234,6 +249,18 @@ class FlowLedger:
     def installed(self) -> Iterator[None]:
         """Watches which nodes the homes presume dead, or could not ask."""
         ledger, world, begin, awaited, forget = self, self._world, Home.begin, Home.awaited, Home.forget
+        note, written = TokenRows.note, TokenRows.written
+
+        def watched_note(tokens: TokenRows, place: TokenPlace, account: Account) -> None:
+            of = ledger._unsaved.setdefault(limited_name(place), {})
+            of[tokens] = of.get(tokens, 0) + 1
+            note(tokens, place, account)
+
+        def watched_written(tokens: TokenRows, batch: Batch) -> None:
+            written(tokens, batch)
+            for place, _, _ in batch.tokens:
+                if place not in tokens.unsaved:
+                    ledger._unsaved[limited_name(place)].pop(tokens, None)
 
         def watched_begin(home: Home, others: set[bytes], now_us: int, patience_us: int) -> bool:
             fresh = home._awaited is None
@@ -266,5 +293,8 @@ class FlowLedger:
             patch.object(Home, "begin", watched_begin),
             patch.object(Home, "awaited", watched_awaited),
             patch.object(Home, "forget", watched_forget),
+            patch.object(TokenRows, "note", watched_note),
+            patch.object(TokenRows, "written", watched_written),
+            patch("tocsin.model.flow.SLOW_INTERVAL_US", 0 if self.slow else SLOW_INTERVAL_US),
         ):
             yield

@@ -1,4 +1,4 @@
-"""Flows: grants, homes, accounts (ADR 99)."""
+"""Flows: grants, homes, accounts (ADR 99), and tokens that outlive them (ADR 132)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ ORDER = "tocsin.timers.engine.flow_order:ShardOrder."
 _ACCOUNTS = "tests/unit/test_flow_accounts.py::"
 _EXCHANGE = "tests/unit/test_flow_exchange.py::"
 _SINGLE_NODE = "tests/simulation/test_flows.py::"
+TOKENS = "tocsin.timers.engine.flow_tokens:"
+_SLOW = "tests/simulation/test_slow_rates.py::"
 _ORDERED = "tests/simulation/test_ordered.py::"
 
 
@@ -190,5 +192,35 @@ MUTATIONS = [
         "a deleted timer keeps its key's turn",
         always(ORDER + "committed", "_goes_on"),
         caught_by=_ORDERED + "test_a_timer_that_is_canceled_between_its_attempts_keeps_nothing_back",
+    ),
+    _mutation(
+        "a new home looks up no tokens of slow rates",
+        drop("tocsin.timers.engine.flow_home:RuleAccounts._begin_slow", "account.ask"),
+        caught_by=_SLOW + "test_a_node_that_restarts_more_often_than_tokens_come_fires_at_its_rate",
+    ),
+    _mutation(
+        "tokens of slow rates are not stored",
+        drop(TOKENS + "TokenRows.note", "self.unsaved[place] = account"),
+        caught_by=_SLOW + "test_a_burst_is_not_there_again_after_a_restart",
+    ),
+    _mutation(
+        "a node leaves a shard before the tokens of slow rates are stored",
+        leave_out("tocsin.timers.engine.ownership:_has_results", "window.queue.tokens.waits"),
+        caught_by=_SLOW + "test_tokens_that_were_just_taken_are_stored_before_the_shard_is_left",
+    ),
+    _mutation(
+        "tokens that are taken during a commit are not stored",
+        leave_out(TOKENS + "TokenRows.written", "account.full_at == full_at"),
+        caught_by=_SLOW + "test_tokens_that_are_taken_during_a_commit_are_stored_by_the_next",
+    ),
+    _mutation(
+        "an instant of a wrong clock closes a key",
+        rewrite(
+            ACCOUNT + "restore",
+            "most_us",
+            "max(full_in_us, 0)",
+            to="self._full_at = rate.count * (now_us + full_in_us)",
+        ),
+        caught_by=_SLOW + "test_a_clock_that_was_wrong_closes_no_key_for_longer_than_the_bucket_takes",
     ),
 ]

@@ -10,6 +10,8 @@ from tocsin.model.run import Run, RunStatus, decode_run, run_of
 from tocsin.model.timer import decode_record
 from tocsin.stores.memory import MemoryStore
 
+from .durable import ended_rows
+
 
 @dataclass(slots=True)
 class Write:
@@ -110,7 +112,7 @@ def check_failures(
     which keeps no history, are not; nor one that a later run replays. Of timers that clients wanted to replay, a replay that
     was overwritten may have left no run."""
     for shard in store._shards.values():
-        history = [row for rows in shard.history.values() for row in rows.values()]
+        history = list(ended_rows(shard))
         failed = {(row.uuid, row.generation): row.status in FAILED and row.namespace != unlisted for row in history}
         for row in [row for rows in shard.runs.values() for row in rows.values()]:
             failed[row.uuid, row.generation] = decode_run(row.record).status in (RunStatus.FAILED, RunStatus.EXPIRED)

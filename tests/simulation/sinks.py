@@ -14,8 +14,9 @@ from tocsin.model.run import RunStatus, decode_run
 from tocsin.model.sink import GAP, decode_event
 from tocsin.model.timer import decode_record
 from tocsin.ports.http import Exchange, Invocation
-from tocsin.ports.store import EVENTS_SUFFIX, Applied, FireKey, ShardBatch, StoredRow
+from tocsin.ports.store import EVENTS_SUFFIX, FireKey, ShardBatch, StoredRow
 
+from .durable import watch_durable
 from .schedules import SCHEDULED_NAMESPACE
 
 if TYPE_CHECKING:
@@ -55,16 +56,7 @@ class SinkLedger:
         """Has every durable transaction of the store checked."""
         if not self.namespaces:
             return
-        transact = self._world.store.transact
-
-        async def watched(batches: Sequence[ShardBatch]) -> list[Applied]:
-            results = await transact(batches)
-            for batch, result in zip(batches, results, strict=True):
-                if result is Applied.DURABLE:
-                    self._written(batch)
-            return results
-
-        self._world.store.transact = watched  # type: ignore[method-assign]
+        watch_durable(self._world, self._written)
 
     # ------------------------------------------------------------------ what is durable
 

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import random
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -29,6 +30,7 @@ from .chaos import Chaos
 from .clients import Client
 from .debouncers import DebounceLedger, debouncers
 from .departure import Departure
+from .durable import ended_rows
 from .flowing import FlowLedger
 from .ledger import NAMESPACE_POLICY, Ledger, Violation, is_expired
 from .network import Network
@@ -458,17 +460,15 @@ class World:
     def _check_history(self) -> None:
         """Checks that every finished timer has its history row, and that every history row is true."""
         reported: set[bytes] = set()
-        for shard in self.store._shards.values():
-            for uuid, versions in shard.history.items():
-                reported.add(uuid)
-                for row in versions.values():
-                    timer = decode_record(row.record)
-                    if timer.status is not row.status:
-                        self.broken("UNTRUE", f"{uuid.hex()[:6]} is {row.status}, its record {timer.status}")
-                    attempts_max = (timer.retry or NAMESPACE_POLICY).max_attempts
-                    self.record("history", timer.status.value, timer.attempts, attempts_max)
-                    if timer.payload != NULL_PAYLOAD and timer.schedule is None and timer.debounced is None:
-                        self.ledger.finished_as(uuid, token_of(timer.payload), timer, faulty=self.faulty)
+        for row in chain.from_iterable(map(ended_rows, self.store._shards.values())):
+            reported.add(row.uuid)
+            timer = decode_record(row.record)
+            if timer.status is not row.status:
+                self.broken("UNTRUE", f"{row.uuid.hex()[:6]} is {row.status}, its record {timer.status}")
+            attempts_max = (timer.retry or NAMESPACE_POLICY).max_attempts
+            self.record("history", timer.status.value, timer.attempts, attempts_max)
+            if timer.payload != NULL_PAYLOAD and timer.schedule is None and timer.debounced is None:
+                self.ledger.finished_as(row.uuid, token_of(timer.payload), timer, faulty=self.faulty)
         for uuid, states in self.ledger.possible.items():
             if len(states) == 1 and uuid in self.ledger.created and uuid not in reported:
                 self.broken("NO HISTORY", f"{uuid.hex()[:6]} finished in states {states} without a trace")

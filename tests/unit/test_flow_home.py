@@ -5,7 +5,8 @@ from __future__ import annotations
 from tocsin.model.flow import Flow, FlowLimits, Rate
 from tocsin.ports.flows import FlowReport, KeyReport, RuleReport
 from tocsin.timers.engine.flow_accounts import Usage
-from tocsin.timers.engine.flow_home import Home, RuleAccounts, RuleName
+from tocsin.timers.engine.flow_home import Home, RuleAccounts
+from tocsin.timers.engine.flow_tokens import RuleName
 
 SECOND = 1_000_000
 NODE, OTHER = b"n" * 16, b"o" * 16

@@ -24,6 +24,8 @@ FLOWS_MAX = 1_000
 FLOW_COUNT_MAX = 1_000_000
 #: The shortest and the longest time of a rate.
 RATE_PER_US_MIN, RATE_PER_US_MAX = 1_000_000, 86_400_000_000
+#: A rate is slow if its tokens are farther apart: nobody can wait for them after each change of owner, so they are stored.
+SLOW_INTERVAL_US = 60_000_000
 
 
 class Rate(msgspec.Struct, frozen=True, gc=False):
@@ -54,6 +56,11 @@ class FlowLimits(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     burst: int = 1
     parallelism: int | None = None
     ordered: bool = False
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it has a rate whose tokens are far apart (ADR 132)."""
+        return self.rate is not None and self.rate.per_us > SLOW_INTERVAL_US * self.rate.count
 
 
 class Flow(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -32,6 +32,13 @@ def monitor_uuid(namespace: str, monitor_id: str) -> bytes:
     return _uuid5(f"{namespace}\0monitor\0{monitor_id}")
 
 
+def flow_uuid(namespace: str, match: str, key: str) -> bytes:
+    """What identifies the tokens of a flow's key, or with an empty one of all keys of the rule together. It begins with the
+    hash of the rule, which determines the rule's home."""
+    digest = hashlib.sha256(f"{namespace}\0{match}\0{key}".encode()).digest()
+    return namespace_hash(f"{namespace}/{match}").to_bytes(4, "big") + digest[:12]
+
+
 def _uuid5(name: str) -> bytes:
     state = _PREFIX.copy()
     state.update(name.encode())

@@ -60,13 +60,18 @@ def event_instant(epoch: int, number: int) -> int:
     return _EVENTS_FIRST_US + epoch * _EVENT_NUMBERS + number
 
 
+#: The same for tokens of slow rates. These are history rows in the shards of the rules' homes, which are not those of the
+#: namespace: `tocsin.model.ids.flow_uuid` begins with what determines them.
+FLOWS_SUFFIX = "/flow"
+
+
 def schedules_of(namespace: str) -> str:
     """The name under which a namespace's schedules are stored."""
     return namespace + SCHEDULES_SUFFIX
 
 
 def names_of(namespace: str) -> tuple[str, str, str, str]:
-    """All names under which rows of a namespace are stored."""
+    """All names under which rows of a namespace are stored in its shards."""
     return namespace, schedules_of(namespace), namespace + MONITORS_SUFFIX, namespace + NOTIFICATIONS_SUFFIX
 
 

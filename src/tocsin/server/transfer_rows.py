@@ -18,6 +18,7 @@ from tocsin.model.namespace import Namespace
 from tocsin.ports.records import Records
 from tocsin.ports.store import (
     EVENTS_SUFFIX,
+    FLOWS_SUFFIX,
     KEY_MAX,
     KEY_MIN,
     NOTIFICATIONS_SUFFIX,
@@ -210,12 +211,16 @@ class Placement:
     def __call__(self, name: str, uuid: bytes, shard_id: int) -> int:
         """The shard of a row that is stored under this name and in this shard of the source. What belongs to no known
         namespace, such as a damaged row, is found by nobody, and may be anywhere."""
-        arc = self._arcs.get(name.partition("/")[0])
+        arc = self._arc(name)
         return shard_id % self._total if arc is None else shard_of(arc[0], uuid, arc[1], self._total)
+
+    def _arc(self, name: str) -> tuple[int, int] | None:
+        # The uuid alone determines where tokens of flows are.
+        return (0, self._total) if name.endswith(FLOWS_SUFFIX) else self._arcs.get(name.partition("/")[0])
 
     def candidates(self, uuid: bytes, name: str = "") -> Iterable[int]:
         """The shards in which rows of this uuid may be, of which the name under which they are stored may not be known."""
-        if (arc := self._arcs.get(name.partition("/")[0])) is not None:
+        if (arc := self._arc(name)) is not None:
             return (shard_of(arc[0], uuid, arc[1], self._total),)
         if len(self._arcs) > _ARCS_MAX:
             return range(self._total)
@@ -289,7 +294,8 @@ class RowWriter:
     async def forget(self, shard_id: int, uuid: bytes) -> None:
         """Removes all ends and failures of a uuid of this shard of the source, at once. None is written before `flush`."""
         # A run whose timer was gone already may be where nobody looks for it.
-        for place in {*self._placement.candidates(uuid), self._placement("", uuid, shard_id)}:
+        elsewhere = (self._placement(name, uuid, shard_id) for name in ("", FLOWS_SUFFIX))
+        for place in {*self._placement.candidates(uuid), *elsewhere}:
             await self._target.forget(place, [uuid])
 
     async def _once(self, uuid: bytes) -> None:

@@ -383,6 +383,7 @@ class _Run:
                     await self._end(JobState.FAILED, refused)
                     return
                 await self._repeated(deletion.forget_failures)
+                await self._repeated(deletion.forget_tokens)
                 await self._repeated(partial(deletion.withdraw, self._record))
                 await self._step(RECORD)
             await self._repeated(deletion.remove)

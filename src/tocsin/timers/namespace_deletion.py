@@ -20,11 +20,12 @@ from typing import NamedTuple
 from tocsin.administration import delete_all, delete_scoped
 from tocsin.keys import ApiKeys, RecordAudit
 from tocsin.model.errors import NamespaceNotEmpty, TimerNotFound
-from tocsin.model.ids import timer_uuid
+from tocsin.model.ids import shard_of, timer_uuid
 from tocsin.model.job import Job
 from tocsin.model.timer import Status
 from tocsin.ports.observer import Observer
 from tocsin.ports.store import (
+    FLOWS_SUFFIX,
     NOTIFICATIONS_SUFFIX,
     FailurePlace,
     ListCursor,
@@ -160,6 +161,20 @@ class NamespaceDeletion:
                 uuids = [row.uuid for row in page if row.namespace in names]
                 if uuids:
                     await read(self._store.forget(shard_id, uuids))
+
+    async def forget_tokens(self) -> None:
+        """Removes the tokens of the namespace's flows, which are in other shards. No node begins anything of it any more; a
+        row that is written at this moment expires."""
+        namespaces, cursor = self._service.namespaces, None
+        total = namespaces.total_shards
+        while True:
+            query = ListQuery(
+                (self._name + FLOWS_SUFFIX,), range(total), frozenset(Status), cursor=cursor, limit=PAGE_ROWS
+            )
+            page = await namespaces.read(self._store.list(query))
+            await self.forget([Row(shard_of(0, row.uuid, total, total), row.uuid, None) for row in page.rows])
+            if (cursor := page.cursor) is None:
+                return
 
     async def withdraw(self, record: RecordAudit) -> None:
         """Takes the namespace from the keys that are limited to it, and removes its other jobs, with their idempotency

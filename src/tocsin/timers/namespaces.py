@@ -114,6 +114,11 @@ class Namespaces:
             await self.refresh()
         return tuple(sorted(name for name in names if isinstance(self._context.namespaces.get(name), Namespace)))
 
+    @property
+    def total_shards(self) -> int:
+        """The number of shards of the store."""
+        return self._supervisor.total_shards
+
     def shards_of(self, names: Iterable[str]) -> list[int]:
         """The shards in which these namespaces, which this node knows, may have timers, sorted."""
         total = self._supervisor.total_shards

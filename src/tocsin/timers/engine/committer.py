@@ -19,9 +19,10 @@ from tocsin.model.errors import (
     Unavailable,
 )
 from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
-from tocsin.ports.store import Applied
+from tocsin.ports.store import Applied, ShardBatch
 from tocsin.tasks import in_parallel
 from tocsin.timers.engine.assembly import RECKONING_MAX, Assembly
+from tocsin.timers.engine.flow_tokens import uuid_of
 from tocsin.timers.engine.quotas import note_committed, reserve, room_for
 from tocsin.timers.engine.retention import note_recorded
 from tocsin.timers.engine.rows import ATTEMPT_RESULTS, Batch, ExistingRow, OpKind, RowRoom, WriteOp, turn_reason
@@ -241,8 +242,10 @@ class CommitLane:
                 self._context.observe(WriteRefused(shard.shard_id, uuid, reason))
             if batch.refused:
                 shard.changed()
-            if (writes := batch.writes) or batch.finished or batch.drains_events:
-                left -= writes + len(batch.finished) + len(batch.events_removed)
+            if finished_max and window.queue.tokens.waits:
+                self._add_tokens(window, batch)
+            if (writes := batch.writes) or batch.finished or batch.drains_events or batch.tokens:
+                left -= writes + len(batch.finished) + len(batch.events_removed) + len(batch.tokens)
                 writes_left -= writes
                 finished_left = max(finished_left - len(batch.finished), 0)
                 batches.append((shard, batch))
@@ -287,6 +290,9 @@ class CommitLane:
         if any(rules.ordered for rules in self._context.flows.values()):
             assembly.turn_reason = partial(turn_reason, self._context.flows, now_us)
         return assembly
+
+    def _add_tokens(self, window: Window, batch: Batch) -> None:
+        window.queue.tokens.add_to(batch, self._context.planning_us(), self._context.flow_time_us())
 
     async def _write(self, batches: list[tuple[Shard, Batch]]) -> None:
         """Applies the batches and reports them to their windows. If the store raises, no window has changed."""
@@ -427,6 +433,7 @@ class CommitLane:
     async def _commit_apart(self, shard: Shard, ops: int) -> bool:
         """Bisects a refused batch: commits ever smaller parts until the offending row is alone and refused."""
         done = await self._bisect_ops(shard, ops) and await self._commit_finished_singly(shard)
+        done = done and await self._commit_tokens(shard)
         # What is refused leaves room for more, though nothing was written.
         shard.changed()
         return done
@@ -473,6 +480,22 @@ class CommitLane:
                 self._context.observe(WriteRefused(shard.shard_id, entry.row.key[1], str(error)))
             else:
                 window.delete_refused(entry, self._context.clock.boottime_us())
+        return True
+
+    async def _commit_tokens(self, shard: Shard) -> bool:
+        """Commits tokens of slow rates by themselves. Those that fail are left out until they change again, so that they
+        keep nothing else from being written."""
+        window = shard.window
+        if window is None or not window.queue.tokens.waits:
+            return True
+        batch = Batch(ShardBatch(window.shard_id, window.epoch, window.incarnation))
+        self._add_tokens(window, batch)
+        error = await self._try([(shard, batch)])
+        if error is None or isinstance(error, StoreUnavailable):
+            return error is None
+        for place, _, _ in batch.tokens:
+            self._context.observe(WriteRefused(shard.shard_id, uuid_of(place), str(error)))
+        window.queue.tokens.written(batch)
         return True
 
 

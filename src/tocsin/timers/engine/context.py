@@ -103,6 +103,8 @@ class Context:
     #: The namespaces with a sink, and its subject's URL; and what to call with a shard whose events may have changed.
     sinks: dict[str, str] = field(default_factory=dict)
     events_changed: Callable[[Shard], None] = field(default=lambda shard: None)
+    #: Has tokens of slow rates looked up whose home is the shard.
+    tokens_wanted: Callable[[Shard], None] = field(default=lambda shard: None)
     #: Called when rules of flows, or namespaces, may have changed.
     rules_changed: Callable[[], None] = field(default=lambda: None)
     #: The names of the destinations that are paused, and what to call when these may have changed.

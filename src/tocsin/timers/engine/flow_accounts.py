@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
-from tocsin.model.flow import FlowLimits
+from tocsin.model.flow import FlowLimits, Rate
 
 #: More than can be granted at once.
 UNLIMITED = 1 << 30
+#: When all tokens are there of an account that has to be looked up: never.
+_UNKNOWN = 1 << 100
 
 
 class InUse(Protocol):
@@ -54,10 +57,11 @@ class Account:
 
     The tokens of a rate are counted by the instant at which all of them would be there again: the generic cell rate algorithm
     of ITU-T I.371. That instant is in parts of a microsecond, `rate.count` in each, so that it is a whole number. An account
-    begins as if it had had no token at `since_us`.
+    begins as if it had had no token at `since_us`; one of a slow rate is looked up instead (ADR 132), and lets nothing begin
+    until then.
     """
 
-    __slots__ = ("_full_at", "_held", "_holders", "closed_until", "limits", "local", "waiting")
+    __slots__ = ("_full_at", "_held", "_holders", "closed_until", "limits", "local", "noted", "waiting")
 
     def __init__(self, limits: FlowLimits | None, local: InUse | None, since_us: int) -> None:
         self.limits = limits
@@ -67,6 +71,8 @@ class Account:
             rate = limits.rate
             if rate is not None:
                 self._full_at = since_us * rate.count + limits.burst * rate.per_us
+        #: Called after tokens of a slow rate were taken, or have returned; None: the rate is not slow.
+        self.noted: Callable[[], None] | None = None
         #: Boot time until which a receiver has asked for no more.
         self.closed_until = 0
         #: Nodes that could begin less than they wanted, in the order of their turns, and until when each counts as waiting.
@@ -77,13 +83,51 @@ class Account:
 
     def change(self, limits: FlowLimits | None, now_us: int) -> None:
         """Goes on with other limits, and with the tokens that there are."""
-        if limits == self.limits:
+        former = self.limits
+        if limits == former:
             return
-        tokens = self._tokens(now_us)
+        tokens = 0 if self.unknown else self._tokens(now_us)
         self.limits = limits
-        if limits is not None and limits.rate is not None:
+        if limits is None or limits.rate is None:
+            self._full_at = 0
+        elif former is not None and (former.rate, former.burst) == (limits.rate, limits.burst):
+            return
+        elif not (self.unknown and limits.is_slow):
             missing = limits.burst - min(tokens or 0, limits.burst)
             self._full_at = limits.rate.count * now_us + missing * limits.rate.per_us
+            if self.noted is not None:
+                self.noted()
+
+    @property
+    def unknown(self) -> bool:
+        """Whether it is to be looked up, and lets nothing begin until then."""
+        return self._full_at == _UNKNOWN
+
+    def ask(self) -> None:
+        """It is to be looked up, unless no token can be missing."""
+        self._full_at = _UNKNOWN
+
+    def restore(self, rate: Rate, burst: int, full_in_us: int, now_us: int) -> None:
+        """It was looked up: under this rate and burst, which may have changed since, all tokens are there in so many
+        microseconds. That they never take longer than from none on keeps a clock that was wrong from closing it for long."""
+        limits, most_us = self.limits, -(-burst * rate.per_us // rate.count)
+        assert limits is not None
+        self._full_at = rate.count * (now_us + min(max(full_in_us, 0), most_us))
+        if (rate, burst) != (limits.rate, limits.burst):
+            self.limits = FlowLimits(rate, burst)
+            self.change(limits, now_us)
+        elif full_in_us > most_us and self.noted is not None:
+            self.noted()
+
+    @property
+    def full_at(self) -> int:
+        """When all tokens are there, in parts of a microsecond; changes whenever some are taken."""
+        return self._full_at
+
+    def full_in_us(self, now_us: int) -> int:
+        """In how many microseconds all tokens are there."""
+        rate = None if self.limits is None else self.limits.rate
+        return 0 if rate is None else max(-((rate.count * now_us - self._full_at) // rate.count), 0)
 
     def _tokens(self, now_us: int) -> int | None:
         """Whole tokens; None without a rate."""
@@ -103,7 +147,7 @@ class Account:
         if self._holders or (self.local is not None and self.local.in_use) or self.closed_until > now_us:
             return False
         rate = None if self.limits is None else self.limits.rate
-        return rate is None or self._full_at <= rate.count * now_us
+        return rate is None or self._full_at <= rate.count * now_us or self.unknown
 
     def free(self, now_us: int) -> int:
         """How many attempts may begin."""
@@ -170,7 +214,7 @@ class Account:
         """In how many microseconds an attempt may begin if none ends until then; 0: that helps nothing."""
         wait_us = max(self.closed_until - now_us, 0)
         limits = self.limits
-        if limits is not None and limits.rate is not None:
+        if limits is not None and limits.rate is not None and not self.unknown:
             rate = limits.rate
             missing = self._full_at - rate.count * now_us - (limits.burst - 1) * rate.per_us
             wait_us = max(wait_us, -(-missing // rate.count))
@@ -181,6 +225,8 @@ class Account:
         rate = None if self.limits is None else self.limits.rate
         if rate is not None and count:
             self._full_at = max(self._full_at, rate.count * now_us) + count * rate.per_us
+            if self.noted is not None:
+                self.noted()
 
     def _give_back(self, count: int, held: int, now_us: int) -> None:
         """Takes back tokens that were not used, but not on top of those that others hold: with tokens that came meanwhile,
@@ -189,6 +235,8 @@ class Account:
         if limits is not None and limits.rate is not None:
             full_at, now = self._full_at, limits.rate.count * now_us
             self._full_at = min(full_at, max(full_at - count * limits.rate.per_us, now + held * limits.rate.per_us))
+            if self.noted is not None:
+                self.noted()
 
     def begin(self, node: bytes, now_us: int) -> None:
         """An attempt of the home's own `node` begins, which `lets` allowed: it takes a token, and waits no more. Not needed
@@ -199,6 +247,8 @@ class Account:
             if rate is not None:
                 now, full_at = rate.count * now_us, self._full_at
                 self._full_at = (full_at if full_at > now else now) + rate.per_us
+                if self.noted is not None:
+                    self.noted()
         if self.waiting:
             self.has_all(node)
 

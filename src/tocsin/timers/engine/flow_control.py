@@ -20,8 +20,9 @@ from tocsin.ports.forward import Obstacle
 from tocsin.timers.engine.call_flows import CallQueue
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.flow_accounts import Account, Usage
-from tocsin.timers.engine.flow_home import WAITING_US, Home, RuleAccounts, RuleName
+from tocsin.timers.engine.flow_home import WAITING_US, Home, RuleAccounts
 from tocsin.timers.engine.flow_states import KeyState, RuleState, Taken
+from tocsin.timers.engine.flow_tokens import RuleName
 from tocsin.timers.engine.rows import FLOW_REASON
 
 if TYPE_CHECKING:
@@ -145,9 +146,8 @@ class FlowControl:
         self.begin_home(home)
         accounts = home.rules.get(rule.name)
         if accounts is None:
-            accounts = home.rules[rule.name] = RuleAccounts(rule.flow, rule.usage, home.claimed_at_us)
-        else:
-            accounts.total.local = rule.usage
+            return home.begin_rule(rule.name, rule.flow, rule.usage, self._context.flow_time_us())
+        accounts.total.local = rule.usage
         return accounts
 
     def _link_key(self, state: KeyState) -> None:
@@ -511,8 +511,9 @@ class FlowControl:
 
     def own(self, shard: Shard) -> None:
         """The shard is this node's from now on, and so are the homes of the rules that are there."""
-        assert shard.window is not None
-        self.homes[shard.shard_id] = Home(shard.shard_id, shard.window.epoch, self._context.flow_time_us())
+        window, now_us = shard.window, self._context.flow_time_us()
+        assert window is not None
+        self.homes[shard.shard_id] = Home(shard.shard_id, window.epoch, now_us, window.queue.tokens)
         self.relink(shard.shard_id)
 
     def disown(self, shard_id: int) -> None:

@@ -11,8 +11,9 @@ from tocsin.model.errors import Unavailable
 from tocsin.ports.flows import FlowAnswer, FlowPeers, FlowReport, HomePlace, KeyReport, RuleReport
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.flow_control import FlowControl
-from tocsin.timers.engine.flow_home import ASK_AGAIN_US, Home, RuleName
+from tocsin.timers.engine.flow_home import ASK_AGAIN_US, Home
 from tocsin.timers.engine.flow_states import KeyState, RuleState
+from tocsin.timers.engine.flow_tokens import RuleName
 from tocsin.timers.engine.membership import Membership
 from tocsin.timers.engine.placement import ObservedPlacement
 

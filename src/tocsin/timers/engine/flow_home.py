@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import islice
-from typing import NamedTuple
 
-from tocsin.model.flow import Flow
+from tocsin.model.flow import Flow, FlowLimits
 from tocsin.ports.flows import FlowAnswer, FlowGrant, FlowReport, KeyReport, RuleReport
 from tocsin.timers.engine.flow_accounts import Account, Usage
+from tocsin.timers.engine.flow_tokens import RuleName, TokenRows
 
 #: After how long a node that was granted less than it wanted asks again if nothing has become free: it may want no more, and
 #: a notification may be lost.
@@ -18,22 +20,21 @@ WAITING_US = 2 * ASK_AGAIN_US
 _CHECKED_MIN, _CHECKED_MAX = 4, 64
 
 
-class RuleName(NamedTuple):
-    """A rule, by its namespace and match; the match is empty for the limits of the namespace itself, whose only key is
-    empty."""
-
-    namespace: str
-    match: str
-
-
 class RuleAccounts:
-    """The accounts of one rule: of each key that is in use, and of all together. None of a key is as good as a new one."""
+    """The accounts of one rule: of each key that is in use, and of all together. None of a key is as good as a new one.
+    Without `tokens`, slow rates are like others."""
 
-    def __init__(self, flow: Flow, usage: Usage, since_us: int) -> None:
+    def __init__(
+        self, flow: Flow, usage: Usage, since_us: int, tokens: TokenRows | None = None, now_us: int = 0
+    ) -> None:
         self.flow = flow
         self.total = Account(flow.total, usage, since_us)
         self._since_us = since_us
+        self._tokens = tokens
         self._keys: dict[str, Account] = {}
+        self._slow = self._is_slow(flow.per_key)
+        if self._is_slow(flow.total):
+            self._begin_slow("", self.total, now_us)
         # How many accounts are checked next, and after how many new ones.
         self._checked = self._new_until_check = _CHECKED_MIN
 
@@ -43,9 +44,36 @@ class RuleAccounts:
     def change(self, flow: Flow, now_us: int) -> None:
         """Goes on with another version of the rule."""
         self.flow = flow
-        self.total.change(flow.total, now_us)
-        for account in self._keys.values():
-            account.change(flow.per_key, now_us)
+        self._slow = self._is_slow(flow.per_key)
+        self._change("", self.total, flow.total, now_us)
+        for key, account in self._keys.items():
+            self._change(key, account, flow.per_key, now_us)
+
+    def _change(self, key: str, account: Account, limits: FlowLimits | None, now_us: int) -> None:
+        account.noted = self._note(key, account) if self._is_slow(limits) else None
+        account.change(limits, now_us)
+
+    def _is_slow(self, limits: FlowLimits | None) -> bool:
+        return limits is not None and self._tokens is not None and limits.is_slow
+
+    def _begin_slow(self, key: str, account: Account, now_us: int) -> None:
+        """A new account of a slow rate. It has to be looked up, unless the home is so old that all tokens are there whatever
+        a former one has granted: this one would know of what it has granted itself."""
+        assert self._tokens is not None
+        account.noted = self._note(key, account)
+        if not account.forgettable(now_us):
+            account.ask()
+            self._tokens.want((RuleName(self.flow.namespace, self.flow.match), key))
+
+    def _note(self, key: str, account: Account) -> Callable[[], None]:
+        assert self._tokens is not None
+        return partial(self._tokens.note, (RuleName(self.flow.namespace, self.flow.match), key), account)
+
+    def looked_up(self, key: str) -> Account | None:
+        """The account that was to be looked up, of all keys together if `key` is empty and the rule has others; None: it is
+        not unknown any more."""
+        account = self._keys.get(key) if key or not self.flow.match else self.total
+        return account if account is not None and account.unknown else None
 
     def key(self, key: str, now_us: int) -> Account:
         """The key's account."""
@@ -57,6 +85,8 @@ class RuleAccounts:
                 self._checked = min(_CHECKED_MIN + len(self._keys) // 16, _CHECKED_MAX)
                 self._new_until_check = self._checked
             account = self._keys[key] = Account(self.flow.per_key, None, self._since_us)
+            if self._slow:
+                self._begin_slow(key, account, now_us)
         return account
 
     def known(self, key: str) -> Account | None:
@@ -78,12 +108,14 @@ _Opened = dict[Account, None]
 
 
 class Home:
-    """The rules whose home is a shard of this node, in one epoch of the shard."""
+    """The rules whose home is a shard of this node, in one epoch of the shard. `tokens`: what the shard keeps of slow
+    rates."""
 
-    def __init__(self, shard_id: int, epoch: int, claimed_at_us: int) -> None:
+    def __init__(self, shard_id: int, epoch: int, claimed_at_us: int, tokens: TokenRows | None = None) -> None:
         self.shard_id = shard_id
         self.epoch = epoch
         self.claimed_at_us = claimed_at_us
+        self.tokens = tokens
         self.rules: dict[RuleName, RuleAccounts] = {}
         self._awaited: set[bytes] | None = None
         self._awaited_until_us = 0
@@ -96,6 +128,11 @@ class Home:
         self.to_notify: set[bytes] = set()
         # What each node has an account of.
         self._of_node: dict[bytes, dict[tuple[RuleName, str], None]] = {}
+
+    def begin_rule(self, name: RuleName, flow: Flow, usage: Usage, now_us: int) -> RuleAccounts:
+        """Accounts of a rule that has none yet."""
+        accounts = self.rules[name] = RuleAccounts(flow, usage, self.claimed_at_us, self.tokens, now_us)
+        return accounts
 
     # ------------------------------------------------------------------ the first reports
 

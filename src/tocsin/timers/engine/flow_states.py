@@ -5,7 +5,8 @@ from __future__ import annotations
 from tocsin.model.flow import Flow
 from tocsin.timers.engine.destination import NO_QUEUES, Place
 from tocsin.timers.engine.flow_accounts import Account, Usage
-from tocsin.timers.engine.flow_home import Home, RuleAccounts, RuleName
+from tocsin.timers.engine.flow_home import Home, RuleAccounts
+from tocsin.timers.engine.flow_tokens import RuleName
 from tocsin.timers.engine.rows import FLOW_REASON
 
 #: The queue of service calls at a key (`call_flows`); those of timers have their shards.

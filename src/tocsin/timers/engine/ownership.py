@@ -258,4 +258,4 @@ class Ownership:
 def _has_results(window: Window) -> bool:
     """Whether there is anything to write that this owner alone knows. Events that are published and not deleted are not: the
     next owner publishes them again under their ids, and removes those without a sink."""
-    return bool(window.pending or window.finished)
+    return bool(window.pending or window.finished or window.queue.tokens.waits)

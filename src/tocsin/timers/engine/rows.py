@@ -34,6 +34,8 @@ from tocsin.timers.engine.watching import Seen
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.event_log import Gap
+    from tocsin.timers.engine.flow_accounts import Account
+    from tocsin.timers.engine.flow_tokens import TokenPlace
     from tocsin.timers.engine.parts import WrittenPart
 
 #: The row waits for its flow.
@@ -289,6 +291,8 @@ class Batch:
     events_added: int = 0
     events_removed: list[bytes] = field(default_factory=list)
     gaps: Sequence[Gap] = ()
+    #: Tokens of slow rates that it writes: of which account, and when all would be there.
+    tokens: list[tuple[TokenPlace, Account, int]] = field(default_factory=list)
     bytes: int = 0
     reckoned: int = 0
     events: list[Event] = field(default_factory=list)

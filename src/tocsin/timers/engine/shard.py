@@ -132,6 +132,9 @@ class Shard:
         self.window.monitors = MonitorMemory(context.monitors_remembered)
         for outage in outages:
             self.window.monitors.add_outage(outage)
+        tokens = self.window.queue.tokens
+        tokens.on_unsaved = lambda: self.lane.schedule(self, urgent=False)
+        tokens.on_wanted = lambda: context.tokens_wanted(self)
         self._orphaned = []
         self.suspended = Suspended(context)
         self.order = ShardOrder(lambda: context.flows)

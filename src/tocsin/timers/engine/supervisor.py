@@ -19,6 +19,7 @@ from tocsin.timers.engine.destination_exchange import ASK_INTERVAL_US, Destinati
 from tocsin.timers.engine.dispatcher import Dispatcher
 from tocsin.timers.engine.event_feed import EventSinks
 from tocsin.timers.engine.flow_exchange import FlowExchange
+from tocsin.timers.engine.flow_lookups import TokenLookups
 from tocsin.timers.engine.lease import NodeLease
 from tocsin.timers.engine.loader import may_resume
 from tocsin.timers.engine.membership import Membership
@@ -74,6 +75,7 @@ class Supervisor:
         self.flows = FlowExchange(
             context, self.dispatcher.flows, self.placement, self._spawn, self.dispatcher.may_dispatch
         )
+        self.tokens = TokenLookups(context, self.dispatcher.flows, self._spawn)
         self.tenures = Tenures(context)
         context.owned = self.dispatcher.shards.values
         self.looks = ScheduleLooks(context, self.tenures, total_shards)

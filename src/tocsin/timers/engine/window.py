@@ -288,7 +288,7 @@ class Window:
 
     def has_work(self) -> bool:
         """Whether there is anything to write, now or later."""
-        return bool(self.pending or self.finished or self.events.waits)
+        return bool(self.pending or self.finished or self.events.waits or self.queue.tokens.waits)
 
     def unwritten(self) -> tuple[int, int]:
         """How many results of attempts are not durable yet, and the bytes of those timers' records."""
@@ -413,6 +413,7 @@ class Window:
         for uuid in batch.monitors:
             self.monitors.committed(uuid, batch.final[uuid])
         self.events.committed(batch)
+        self.queue.tokens.written(batch)
         for op in batch.ops:
             if op.supersedes:
                 self.queue.forget(op.uuid)

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 
 from tocsin.ports.store import generation
+from tocsin.timers.engine.flow_tokens import TokenRows
 from tocsin.timers.engine.parts import Creates, Part
 from tocsin.timers.engine.rows import Batch, WriteOp
 
@@ -13,12 +14,14 @@ from tocsin.timers.engine.rows import Batch, WriteOp
 class WriteQueue:
     """Operations and parts, in the order in which they were accepted. It knows nothing of the timers that they change."""
 
-    __slots__ = ("_claim", "_firings", "_sequence", "entries", "superseding")
+    __slots__ = ("_claim", "_firings", "_sequence", "entries", "superseding", "tokens")
 
     def __init__(self, epoch: int, incarnation: bytes) -> None:
         self.entries: deque[WriteOp | Part] = deque()
         #: How many operations on a uuid that supersede results were accepted, and are neither durable nor refused.
         self.superseding: dict[bytes, int] = {}
+        #: Tokens of slow rates whose home is the shard.
+        self.tokens = TokenRows()
         self._sequence = 0
         # A generation without its sequence number.
         self._claim = generation(epoch, incarnation, 0)[:-8]
