@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drills.soak.nodes import ENV
+from tests.drills.soak.nodes import ENV, PROGRAM
 from tests.drills.soak.samples import Sampler
 from tests.drills.soak.traffic import Plan, Traffic
 from tests.support.cluster import ended, until
@@ -24,7 +24,7 @@ ALL_OF_IT = (
 async def test_what_the_soak_does_is_done_and_accounted_for(tmp_path: Path) -> None:
     if not Assets().built:
         lacking("pages", "the web pages are not built; run `make web`")
-    server = ServerProcess(tmp_path / "data", env=ENV)
+    server = ServerProcess(tmp_path / "data", env=ENV, program=PROGRAM)
     async with ended(server):
         await server.start()
         traffic = Traffic([server], Plan(rate=20, retention_s=60))
@@ -37,7 +37,8 @@ async def test_what_the_soak_does_is_done_and_accounted_for(tmp_path: Path) -> N
         async with traffic.running(), sampler.watching():
             await until(is_done)
             (node,) = (await sampler.take()).nodes
-        assert node.rss_kib > node.heap_kib > 0 and node.descriptors > 0 and node.connections > 0 and node.series
+        assert node.rss_kib > node.heap_kib > node.used_kib > 10_000
+        assert node.descriptors > 0 and node.connections > 0 and node.series
         assert sampler.samples[0].files["tocsin.db"] > 0
         assert [each for each in ALL_OF_IT if not ledger.counted[each]] == []
         assert ledger.wrong == []

@@ -14,8 +14,8 @@ from tests.drills.soak.verdict import table, verdict
 COUNT, INTERVAL_US = 40, 30_000_000
 SERIES = frozenset(f"series{number}" for number in range(100))
 NODE = NodeSample(
-    rss_kib=100_000, heap_kib=70_000, descriptors=40, connections=60, threads=9, series=SERIES, purged=0, reasons=0,
-    log_bytes=1_000, stall_ms=5.0,
+    used_kib=60_000, rss_kib=100_000, heap_kib=70_000, descriptors=40, connections=60, threads=9, series=SERIES, purged=0,
+    reasons=0, log_bytes=1_000, stall_ms=5.0,
 )  # fmt: skip
 SAMPLE = Sample(
     at=0, nodes=(NODE,), files={"database": 1_000_000}, duplicates=0, steal=0.0, busy=0.3, drill_stall_ms=5.0
@@ -55,13 +55,13 @@ def judged(
 
 def test_a_steady_run_keeps_every_promise() -> None:
     # What grows before the middle is what a node fills once.
-    assert judged(run(lambda number: {"rss_kib": 100_000 + min(number, 10) * 3_000})) == ([], [])
+    assert judged(run(lambda number: {"used_kib": 60_000 + min(number, 10) * 3_000})) == ([], [])
 
 
 @pytest.mark.parametrize(
     ("node", "words"),
     [
-        (lambda number: {"rss_kib": 100_000 + number * 60}, "its memory grew by 1."),
+        (lambda number: {"used_kib": 60_000 + number * 60}, "its memory in use grew by 1."),
         (lambda number: {"descriptors": 40 + number}, "descriptors more at the end"),
         (lambda number: {"series": SERIES | {f"of{each}" for each in range(number)}}, "series that it did not have"),
     ],
@@ -71,8 +71,13 @@ def test_what_grows_after_the_middle_is_reported(node: Callable[[int], dict[str,
     assert words in wrong and not remarks
 
 
+def test_resident_memory_that_grows_is_only_a_remark() -> None:
+    wrong, (remark,) = judged(run(lambda number: {"rss_kib": 100_000 + number * 60}))
+    assert not wrong and "its resident memory grew by 1." in remark
+
+
 def test_less_than_a_mebibyte_is_no_growth() -> None:
-    assert judged(run(lambda number: {"rss_kib": 100_000 + number * 30})) == ([], [])
+    assert judged(run(lambda number: {"used_kib": 60_000 + number * 30})) == ([], [])
 
 
 def test_a_longer_lag_is_a_fault_only_where_the_machine_had_time() -> None:

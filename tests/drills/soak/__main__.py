@@ -33,9 +33,9 @@ _TURNOVERS, _RETENTION_LEAST_S = 8, 60
 
 def _shown(sample: Sample, begun: int, traffic: Traffic) -> str:
     nodes = "; ".join(
-        f"{each.rss_kib / 1024:.1f} MiB ({each.heap_kib / 1024:.1f} without files), {each.descriptors} descriptors and "
-        f"{each.connections} connections, {each.threads} threads, {len(each.series)} series, {each.purged} rows purged, "
-        f"stall {each.stall_ms:.0f} ms"
+        f"{each.used_kib / 1024:.2f} MiB in use, {each.rss_kib / 1024:.1f} resident ({each.heap_kib / 1024:.1f} without "
+        f"files), {each.descriptors} descriptors and {each.connections} connections, {each.threads} threads, "
+        f"{len(each.series)} series, {each.purged} rows purged, stall {each.stall_ms:.0f} ms"
         for each in sample.nodes
     )
     counted = traffic.ledger.counted

@@ -8,8 +8,11 @@ from pathlib import Path
 from tests.support.server import ServerProcess
 
 #: A process of its own: one that is forked from a prepared one shares memory with that, and is measured with it.
-_PROGRAM = (str(Path(sys.executable).with_name("tocsin")),)
-ENV = {"TOCSIN_EGRESS_ALLOW_PRIVATE": "true", "TOCSIN_PURGE_INTERVAL": "10s"}
+PROGRAM = (sys.executable, "-m", "tests.drills.soak.measured")
+#: Page caches that are full within minutes.
+ENV = {
+    "TOCSIN_EGRESS_ALLOW_PRIVATE": "true", "TOCSIN_PURGE_INTERVAL": "10s", "TOCSIN_SQLITE_CACHE_BYTES": "8MiB",
+}  # fmt: skip
 _SECRETS_KEY = "5f" * 32
 
 
@@ -21,6 +24,6 @@ def node(folder: Path, name: str, store: str | None, retention_s: int, *flags: s
         "TOCSIN_HISTORY_RETENTION": kept, "TOCSIN_AUDIT_RETENTION": kept,
     }  # fmt: skip
     if store is None:
-        return ServerProcess(folder / name, *flags, env=env, program=_PROGRAM)
+        return ServerProcess(folder / name, *flags, env=env, program=PROGRAM)
     env |= {"TOCSIN_NODE_NAME": name, "TOCSIN_SECRETS_KEY": _SECRETS_KEY}
-    return ServerProcess(folder / name, "--store", store, *flags, env=env, program=_PROGRAM)
+    return ServerProcess(folder / name, "--store", store, *flags, env=env, program=PROGRAM)

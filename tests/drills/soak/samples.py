@@ -12,6 +12,7 @@ from pathlib import Path
 import asyncpg
 import httpx
 
+from tests.drills.soak.measured import address_of
 from tests.support.cluster import now_us
 from tests.support.http import Client
 from tests.support.server import ServerProcess
@@ -26,9 +27,11 @@ _CONNECTIONS = ("tocsin_client_connections", "tocsin_callback_connections", "toc
 
 @dataclass(frozen=True)
 class NodeSample:
-    """One node at one moment. `heap_kib` is its memory without files, `descriptors` are those beside connections, which come
-    and go, `stall_ms` is the longest answer since the last sample."""
+    """One node at one moment. `used_kib` is what its allocators have given out (`measured`), `rss_kib` and `heap_kib` are its
+    resident memory with and without files, `descriptors` are those beside connections, which come and go, `stall_ms` is the
+    longest answer since the last sample."""
 
+    used_kib: int
     rss_kib: int
     heap_kib: int
     descriptors: int
@@ -137,6 +140,7 @@ class Sampler:
         connections = int(sum(series.get(name, 0) for name in _CONNECTIONS))
         stall_ms, self._stalls_ms[number] = self._stalls_ms[number], 0.0
         return NodeSample(
+            used_kib=await _bytes_in_use(server.process.pid) // 1024,
             rss_kib=status["VmRSS"],
             heap_kib=status["RssAnon"],
             descriptors=descriptors - connections,
@@ -159,6 +163,14 @@ class Sampler:
                 await connection.close()
         found = (path for server in self._servers for path in server.data_dir.glob("*.db*"))
         return {path.name: path.stat().st_size for path in found}
+
+
+async def _bytes_in_use(pid: int) -> int:
+    reader, writer = await asyncio.open_unix_connection(address_of(pid))
+    try:
+        return int(await reader.readline())
+    finally:
+        writer.close()
 
 
 def _status(pid: int) -> dict[str, int]:
