@@ -72,6 +72,8 @@ def _case(alert: str, minutes: tuple[float, ...], *series: Series) -> Case:
 
 _DISPATCHING = _is("tocsin_dispatching", 1, 1)
 _RUNNING = _is("tocsin_agent_running", 1, 1)
+#: With these codes nothing is wrong with the machine: the timer is suspended, for which there are alerts of their own.
+_SUSPENDING = ("EGRESS_REFUSED", "SECRET_UNREADABLE", "CREDENTIAL_NOT_READY")
 
 CASES = (
     _case("TocsinTimersLate", (1, 5, 35, 20), _grows(_LATE, 0, 60), _grows(_COUNT, 60, 60)),
@@ -105,9 +107,18 @@ CASES = (
     ),
     _case("TocsinFlowNeverDrains", (118, 123, 2, 125), _is('tocsin_flow_timers_waiting{namespace="a",flow="v"}', 0, 5)),
     _case("TocsinTimersExpire", (5, 10, 15), _grows('tocsin_timers_expired_total{namespace="a",status="expired"}', 2)),
-    _case("TocsinAttemptsNotSent", (4, 7, 11), _grows('tocsin_attempts_not_sent_total{code="NO_DESCRIPTOR"}', 4)),
+    _case(
+        "TocsinAttemptsNotSent",
+        (4, 7, 11),
+        _grows('tocsin_attempts_not_sent_total{code="NO_DESCRIPTOR"}', 4),
+        *(_grows(f'tocsin_attempts_not_sent_total{{code="{code}"}}', 4, 4) for code in _SUSPENDING),
+    ),
     _case("TocsinCredentialsWithoutToken", (4.5, 6, 0.5), _is("tocsin_credentials_without_token", 0, 1)),
     _case("TocsinTimersRefused", (0.5, 2.5, 21), _grows('tocsin_timers_suspended_total{reason="egress"}', 1)),
+    _case("TocsinSecretsUnreadable", (0.5, 2.5, 21), _grows('tocsin_timers_suspended_total{reason="secret"}', 1)),
+    _case(
+        "TocsinCredentialsUnusable", (24, 27, 21, 60), _grows('tocsin_timers_suspended_total{reason="credential"}', 1)
+    ),
     _case("TocsinBadRecords", (-1, 1, 61, 1), _grows('tocsin_timers_suspended_total{reason="bad_record"}', 4)),
     _case("TocsinWritesRefused", (-1, 1, 16, 1), _grows("tocsin_writes_refused_total", 4)),
     _case(

@@ -14,6 +14,7 @@ from tests.repo.alert_cases import CALM_MIN, CASES, Case
 from tests.support.cases import each
 from tests.support.promtool import promtool
 from tocsin.ports.event import AnyEvent, declared
+from tocsin.ports.observer import TimerSuspended
 from tocsin.telemetry.metrics import (
     AGENT_GAUGES,
     BREAKER_GAUGES,
@@ -65,6 +66,13 @@ def test_every_metric_that_a_rule_or_a_runbook_names_exists():
             "tocsin_failed_requests",
         }
         assert named <= METRICS, path.name
+
+
+def test_each_reason_for_which_a_timer_is_suspended_counts_from_zero():
+    section = (ROOT / "docs/reference/errors.md").read_text().partition("## Suspended timers")[2].partition("\n## ")[0]
+    counter = TimerSuspended.counter
+    assert counter is not None
+    assert sorted(counter.from_zero) == sorted(re.findall(r"^\| `(\w+):?` ", section, re.MULTILINE))
 
 
 def test_prometheus_accepts_the_rules_and_the_configuration(tmp_path: Path):
