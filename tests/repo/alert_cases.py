@@ -223,3 +223,39 @@ CASES = (
     _case("TocsinAgentBrokerUnreachable", (0.25, 1, 0.5), _RUNNING, _is("tocsin_agent_broker_connected", 1, 0)),
     _case("TocsinAgentPollFailing", (-1, 1, 6), _grows('tocsin_agent_polls_total{result="failed"}', 8)),
 )
+
+_DONE = _grows('tocsin_attempts_total{namespace="a",outcome="done"}', 10, 10)
+_COMPLETED = _grows('tocsin_occurrences_total{namespace="a",source="regular",outcome="completed"}', 1, 1)
+
+#: The first of its kind that ever happens, many times before the first sample, and then never again.
+BURSTS = (
+    _case(
+        "TocsinTimersFail", (1, 7, -1), _is('tocsin_attempts_total{namespace="a",outcome="failed"}', None, 500), _DONE
+    ),
+    _case(
+        "TocsinTimersExpire", (1, 7, -1), _is('tocsin_timers_expired_total{namespace="a",status="failed"}', None, 500)
+    ),
+    _case("TocsinAttemptsNotSent", (1, 7, -1), _is('tocsin_attempts_not_sent_total{code="NO_MEMORY"}', None, 1)),
+    _case(
+        "TocsinSchedulesMissed",
+        (-1, 1, -1),
+        _is('tocsin_occurrences_missed_total{namespace="a",reason="late"}', None, 9),
+    ),
+    _case(
+        "TocsinSchedulesOverlap",
+        (1, 17, -1, 20),
+        _is('tocsin_occurrences_missed_total{namespace="a",reason="overlap"}', None, 900),
+    ),
+    _case(
+        "TocsinSchedulesFail",
+        (1, 7, -1),
+        _is('tocsin_occurrences_total{namespace="a",source="regular",outcome="failed"}', None, 50),
+        _COMPLETED,
+    ),
+    _case("TocsinMonitorsLate", (-1, 2, -1), _is('tocsin_monitors_changed_total{namespace="a",kind="late"}', None, 50)),
+    _case(
+        "TocsinMonitorsExcused",
+        (-1, 1, -1),
+        _is('tocsin_monitor_periods_total{namespace="a",outcome="excused"}', None, 5),
+    ),
+)
