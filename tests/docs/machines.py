@@ -221,7 +221,6 @@ NOT_RUN = {
         "node first-timer.mjs": "sdks/typescript/tests/test_typescript_docs.py runs all programs",
     },
     "docs/how-to/single-sign-on.md": {
-        "pip install 'tocsin[oidc]'": "needs a package registry",
         "Authorization: Bearer $ACCESS_TOKEN": "needs a provider; test_single_sign_on.py brings a token of a real one",
     },
     "docs/how-to/terraform.md": {
