@@ -34,7 +34,8 @@ milliseconds), `TIMER_BATCH_SIZE`, `TIMER_DB_PATH` or `DB_PATH`, and `TIMER_BROK
 """
 
 EXAMPLE_INTRO = """# Settings of Tocsin, each at its default. Remove the # before those to change, and start the server with
-# tocsin serve --config tocsin.toml. The page settings.md beside this file describes each.
+# tocsin serve --config tocsin.toml. The page settings.md beside this file describes each. Tables from pages, such as [ui],
+# belong at the end, since all that follows one belongs to it; then no line above may begin with its name, such as ui.origins.
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,18 @@ MATRIX: dict[str, dict[str, Any]] = {
 
 (PAGE,) = [yaml.safe_load(block.text) for block in blocks_of("docs/how-to/deploy.md") if block.language == "yaml"]
 MATRIX["the page's"] = PAGE
+
+
+def test_the_page_makes_each_secret_that_its_values_name():
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
+    named = {
+        PAGE["monitoring"]["serviceMonitor"]["key"]["name"]: {defaults["monitoring"]["serviceMonitor"]["key"]["key"]}
+    }
+    for name, secret in PAGE["secrets"].items():
+        named.setdefault(secret["name"], set()).add(defaults["secrets"][name]["key"])
+    typed = "".join(block.text for block in blocks_of("docs/how-to/deploy.md") if block.language == "sh")
+    made = re.findall(r"create secret generic (\S+)((?: \\\n +--from-literal=[^\\\n]*[^\\\s])+)", typed)
+    assert {name: set(re.findall(r"--from-literal=([\w-]+)=", literals)) for name, literals in made} == named
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.files import DEPLOY, unknown_settings
+from tests.docs.blocks import blocks_of
 from tests.support.needs import lacking
 
+PAGE = "docs/how-to/deploy.md"
 UNIT = DEPLOY / "systemd" / "tocsin.service"
 #: Tenths of systemd's points, of which 100 is no confinement at all.
 EXPOSURE_MAX = 20
@@ -32,6 +34,28 @@ def test_systemd_accepts_the_unit(analyze: str, tmp_path: Path):
     unit.write_text(UNIT.read_text().replace("/opt/tocsin/bin/tocsin", "/bin/true"))
     checked = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, check=False)
     assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_systemd_accepts_the_lines_that_the_page_adds(analyze: str, tmp_path: Path):
+    unit = tmp_path / UNIT.name
+    unit.write_text(UNIT.read_text().replace("/opt/tocsin/bin/tocsin", "/bin/true"))
+    (lines,) = [block.text for block in blocks_of(PAGE) if block.language == "ini"]
+    (tmp_path / f"{UNIT.name}.d").mkdir()
+    (tmp_path / f"{UNIT.name}.d/override.conf").write_text(lines)
+    checked = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert unknown_settings(set(re.findall(r"^Environment=(\w+)=", lines, re.MULTILINE))) == set()
+
+
+def test_the_page_gives_commands_the_units_environment():
+    """The state's folder is that to which systemd links it for a dynamic user; root finds the same files there."""
+    text = UNIT.read_text()
+    folder = re.findall(r"^StateDirectory=(\w+)$", text, re.MULTILINE)[0]
+    program = re.findall(r"^ExecStart=(\S+)/tocsin ", text, re.MULTILINE)[0]
+    config = re.findall(r"^Environment=(TOCSIN_CONFIG=\S+)$", text, re.MULTILINE)[0]
+    assert "Environment=TOCSIN_DATA_DIR=%S/" + folder in text and "DynamicUser=yes" in text
+    line = f"export PATH=$PATH:{program} {config} TOCSIN_DATA_DIR=/var/lib/private/{folder}\n"
+    assert [block.text for block in blocks_of(PAGE) if "export PATH" in block.text] == [line]
 
 
 def test_systemd_never_gives_the_unit_up():

@@ -185,7 +185,13 @@ NOT_RUN = {
     "docs/how-to/mongodb.md": {
         "mongodump": "needs MongoDB's tools",
     },
+    "docs/how-to/backup.md": {
+        "systemctl stop": "needs systemd; tests/deploy/test_restores.py types it",
+        "docker compose": "needs Docker; tests/deploy/test_restores.py types it",
+    },
     "docs/how-to/deploy.md": {
+        "export PATH=": "is for root on such a machine; tests/deploy/test_systemd.py compares it with the unit",
+        "create secret generic tocsin-metrics": "needs Kubernetes; tests/deploy/test_helm.py compares it with the values",
         ".venv/bin/pip install --editable": "needs a package registry",
         "python3 -m venv /opt/tocsin": "needs systemd; tests/deploy/test_systemd.py checks the unit",
         "install -d -m 0700 secrets": "needs Docker; `make test-image` runs the image",
@@ -215,7 +221,6 @@ NOT_RUN = {
         "node first-timer.mjs": "sdks/typescript/tests/test_typescript_docs.py runs all programs",
     },
     "docs/how-to/single-sign-on.md": {
-        "pip install 'tocsin[oidc]'": "needs a package registry",
         "Authorization: Bearer $ACCESS_TOKEN": "needs a provider; test_single_sign_on.py brings a token of a real one",
     },
     "docs/how-to/terraform.md": {
@@ -239,7 +244,7 @@ NOT_TRIED = {
     "ts": "a program of another system, shown to compare, or a part of an example",
     "cql": "roles, which take a server of Cassandra with passwords",
     "hcl": "a configuration that the acceptance test of the Terraform provider applies",
-    "ini": "settings for a database server, sized for a real one",
+    "ini": "settings for a database server, sized for a real one; lines of a unit, which test_systemd.py checks",
     "js": "a program of the TypeScript SDK's page or of a guide, which the tests of the SDKs run",
     "nginx": "nginx is not among what tests may expect on a machine",
     "python": "a fragment, or a program of an SDK's page, which the SDK's tests run",

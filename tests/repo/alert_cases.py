@@ -72,6 +72,8 @@ def _case(alert: str, minutes: tuple[float, ...], *series: Series) -> Case:
 
 _DISPATCHING = _is("tocsin_dispatching", 1, 1)
 _RUNNING = _is("tocsin_agent_running", 1, 1)
+#: With these codes nothing is wrong with the machine: the timer is suspended, for which there are alerts of their own.
+_SUSPENDING = ("EGRESS_REFUSED", "SECRET_UNREADABLE", "CREDENTIAL_NOT_READY")
 
 CASES = (
     _case("TocsinTimersLate", (1, 5, 35, 20), _grows(_LATE, 0, 60), _grows(_COUNT, 60, 60)),
@@ -105,9 +107,18 @@ CASES = (
     ),
     _case("TocsinFlowNeverDrains", (118, 123, 2, 125), _is('tocsin_flow_timers_waiting{namespace="a",flow="v"}', 0, 5)),
     _case("TocsinTimersExpire", (5, 10, 15), _grows('tocsin_timers_expired_total{namespace="a",status="expired"}', 2)),
-    _case("TocsinAttemptsNotSent", (4, 7, 11), _grows('tocsin_attempts_not_sent_total{code="NO_DESCRIPTOR"}', 4)),
+    _case(
+        "TocsinAttemptsNotSent",
+        (4, 7, 11),
+        _grows('tocsin_attempts_not_sent_total{code="NO_DESCRIPTOR"}', 4),
+        *(_grows(f'tocsin_attempts_not_sent_total{{code="{code}"}}', 4, 4) for code in _SUSPENDING),
+    ),
     _case("TocsinCredentialsWithoutToken", (4.5, 6, 0.5), _is("tocsin_credentials_without_token", 0, 1)),
     _case("TocsinTimersRefused", (0.5, 2.5, 21), _grows('tocsin_timers_suspended_total{reason="egress"}', 1)),
+    _case("TocsinSecretsUnreadable", (0.5, 2.5, 21), _grows('tocsin_timers_suspended_total{reason="secret"}', 1)),
+    _case(
+        "TocsinCredentialsUnusable", (24, 27, 21, 60), _grows('tocsin_timers_suspended_total{reason="credential"}', 1)
+    ),
     _case("TocsinBadRecords", (-1, 1, 61, 1), _grows('tocsin_timers_suspended_total{reason="bad_record"}', 4)),
     _case("TocsinWritesRefused", (-1, 1, 16, 1), _grows("tocsin_writes_refused_total", 4)),
     _case(
@@ -211,4 +222,40 @@ CASES = (
     ),
     _case("TocsinAgentBrokerUnreachable", (0.25, 1, 0.5), _RUNNING, _is("tocsin_agent_broker_connected", 1, 0)),
     _case("TocsinAgentPollFailing", (-1, 1, 6), _grows('tocsin_agent_polls_total{result="failed"}', 8)),
+)
+
+_DONE = _grows('tocsin_attempts_total{namespace="a",outcome="done"}', 10, 10)
+_COMPLETED = _grows('tocsin_occurrences_total{namespace="a",source="regular",outcome="completed"}', 1, 1)
+
+#: The first of its kind that ever happens, many times before the first sample, and then never again.
+BURSTS = (
+    _case(
+        "TocsinTimersFail", (1, 7, -1), _is('tocsin_attempts_total{namespace="a",outcome="failed"}', None, 500), _DONE
+    ),
+    _case(
+        "TocsinTimersExpire", (1, 7, -1), _is('tocsin_timers_expired_total{namespace="a",status="failed"}', None, 500)
+    ),
+    _case("TocsinAttemptsNotSent", (1, 7, -1), _is('tocsin_attempts_not_sent_total{code="NO_MEMORY"}', None, 1)),
+    _case(
+        "TocsinSchedulesMissed",
+        (-1, 1, -1),
+        _is('tocsin_occurrences_missed_total{namespace="a",reason="late"}', None, 9),
+    ),
+    _case(
+        "TocsinSchedulesOverlap",
+        (1, 17, -1, 20),
+        _is('tocsin_occurrences_missed_total{namespace="a",reason="overlap"}', None, 900),
+    ),
+    _case(
+        "TocsinSchedulesFail",
+        (1, 7, -1),
+        _is('tocsin_occurrences_total{namespace="a",source="regular",outcome="failed"}', None, 50),
+        _COMPLETED,
+    ),
+    _case("TocsinMonitorsLate", (-1, 2, -1), _is('tocsin_monitors_changed_total{namespace="a",kind="late"}', None, 50)),
+    _case(
+        "TocsinMonitorsExcused",
+        (-1, 1, -1),
+        _is('tocsin_monitor_periods_total{namespace="a",outcome="excused"}', None, 5),
+    ),
 )

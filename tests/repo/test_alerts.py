@@ -10,10 +10,11 @@ import pytest
 import yaml
 
 import tocsin.server.node  # noqa: F401 -- the modules of a node declare its events
-from tests.repo.alert_cases import CALM_MIN, CASES, Case
+from tests.repo.alert_cases import BURSTS, CALM_MIN, CASES, Case
 from tests.support.cases import each
 from tests.support.promtool import promtool
 from tocsin.ports.event import AnyEvent, declared
+from tocsin.ports.observer import TimerSuspended
 from tocsin.telemetry.metrics import (
     AGENT_GAUGES,
     BREAKER_GAUGES,
@@ -65,6 +66,13 @@ def test_every_metric_that_a_rule_or_a_runbook_names_exists():
             "tocsin_failed_requests",
         }
         assert named <= METRICS, path.name
+
+
+def test_each_reason_for_which_a_timer_is_suspended_counts_from_zero():
+    section = (ROOT / "docs/reference/errors.md").read_text().partition("## Suspended timers")[2].partition("\n## ")[0]
+    counter = TimerSuspended.counter
+    assert counter is not None
+    assert sorted(counter.from_zero) == sorted(re.findall(r"^\| `(\w+):?` ", section, re.MULTILINE))
 
 
 def test_prometheus_accepts_the_rules_and_the_configuration(tmp_path: Path):
@@ -120,6 +128,18 @@ def test_every_alert_fires_in_its_trouble_and_only_then(rules: Path, tmp_path: P
         files.append(tmp_path / f"{slow}.test.yml")
         files[-1].write_text(json.dumps(test))
     promtool("test", "rules", *files)
+
+
+def test_alerts_fire_for_what_happens_for_the_first_time_and_at_once(tmp_path: Path):
+    """Counters with labels of their own begin with their first event, so that Prometheus sees no increase of them."""
+    (rules,) = [path for path in RULES if all(case.alert in ALERTS_OF[path] for case in BURSTS)]
+    test = {
+        "rule_files": [str(rules)],
+        "evaluation_interval": "15s",
+        "tests": [_promtool_test(case) for case in BURSTS],
+    }
+    (tmp_path / "bursts.test.yml").write_text(json.dumps(test))
+    promtool("test", "rules", tmp_path / "bursts.test.yml")
 
 
 def test_every_alert_names_its_severity_and_its_runbook():

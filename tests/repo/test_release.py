@@ -18,6 +18,7 @@ import sdk_sboms
 from release_check import Failed
 
 from tests.support.cases import each
+from tocsin import __version__
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 
@@ -29,6 +30,13 @@ def test_versions_agree(language: str) -> None:
     minor = ".".join(version.split(".")[:2])
     row = rf"^\| {language} {re.escape(minor)} \|"
     assert re.search(row, (ROOT / "docs/sdks/servers.md").read_text(), re.MULTILINE | re.IGNORECASE)
+
+
+def test_pages_name_this_release_of_the_server() -> None:
+    """What they have typed takes the wheel and the image of the checkout."""
+    for page in ("README.md", "docs/how-to/deploy.md"):
+        named = re.findall(r'(?:\btocsin[:-]|\btag: ")(\d+\.\d+\.\d+)', (ROOT / page).read_text())
+        assert named and set(named) == {__version__}, page
 
 
 def changelog(folder: Path, text: str) -> release_check.Sdk:

@@ -160,8 +160,8 @@ class AttemptFinished(Event, frozen=True):
 
 class AttemptNotSent(Event, frozen=True):
     """A due timer's request was not sent for a local reason (`code`: NO_CONNECTION_SLOT, RESOLVER_FULL, NO_DESCRIPTOR,
-    NO_MEMORY, NO_LOCAL_PORT, PROCESS_STALLED). It doesn't count as an attempt and is made again in a moment; with
-    EGRESS_REFUSED (the settings forbid the host's addresses, which `detail` lists), the timer is suspended instead."""
+    NO_MEMORY, NO_LOCAL_PORT, PROCESS_STALLED). It doesn't count as an attempt and is made again in a moment. With
+    EGRESS_REFUSED (`detail` has the addresses), SECRET_UNREADABLE or CREDENTIAL_NOT_READY, the timer is suspended."""
 
     shard_id: int
     namespace: str
@@ -174,7 +174,7 @@ class AttemptNotSent(Event, frozen=True):
     line_limit = LineLimit(5)
     counter = Counter(
         "tocsin_attempts_not_sent",
-        "Requests that could not be sent because of a local shortage; they do not count as attempts and are retried.",
+        "Requests that could not be sent, by code; they do not count as attempts, and are retried or suspend the timer.",
         ("code",),
     )
 
@@ -343,7 +343,7 @@ class ClaimFailed(Event, frozen=True):
 
 
 class TimerSuspended(Event, frozen=True):
-    """A timer is suspended, for `egress`, `bad_record: …`, `namespace:…`, `destination:…`, `flow:…` or `credential:…`."""
+    """A timer is suspended: `egress`, `secret`, `credential:…`, `namespace:…`, `destination:…`, `flow:…`, `bad_record: …`."""
 
     shard_id: int
     uuid: bytes
@@ -352,10 +352,10 @@ class TimerSuspended(Event, frozen=True):
     line_limit = LineLimit(5, shards=True)
     counter = Counter(
         "tocsin_timers_suspended",
-        "Timers suspended, by reason: namespace, destination, flow, credential, egress or bad_record.",
+        "Timers suspended, by reason: namespace, destination, flow, credential, egress, secret or bad_record.",
         ("reason",),
         values=("cause",),
-        from_zero=("namespace", "destination", "flow", "credential", "egress", "bad_record"),
+        from_zero=("namespace", "destination", "flow", "credential", "egress", "secret", "bad_record"),
     )
 
     @property

@@ -150,9 +150,9 @@ class EngineLimits:
     )
     member_timeout_us: int = setting(
         5 * SECOND,
-        "How long a node's heartbeat must be missing before others take over its shards; also how long the first node "
-        "on a database server waits after its start. Lower values take over sooner after a crash; if too low, a node "
-        "that merely paused loses its shards.",
+        "How long a node's heartbeat must be missing before others take over its shards; also how long a node waits "
+        "after its start if others are recorded, living or dead. Lower values take over sooner after a crash; if too "
+        "low, a node that merely paused loses its shards.",
         topic=Topic.CLUSTER,
     )
     clock_skew_max_us: int = setting(
