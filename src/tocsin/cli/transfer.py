@@ -108,10 +108,11 @@ def _pages(client: Client, body: Mapping[str, Any], all_namespaces: bool) -> Ite
 
 @dataclass
 class ImportedRow:
-    """A timer to create, with its line number."""
+    """A timer to create, with its line number. `new_key`: its idempotency key was made for it, and never sent."""
 
     line: int
     timer: dict[str, Any]
+    new_key: bool
 
 
 @dataclass
@@ -147,7 +148,8 @@ def import_timers(
     """Create the timers of a file. Failed rows go to a report, which can be corrected and imported in turn.
 
     A row without an id gets a new one. Importing a row again replaces its pending timer: if all rows have ids, an
-    interrupted import can be repeated.
+    interrupted import can be repeated. Rows of the report have idempotency keys, by which the server recognises a timer
+    that was created although no response arrived.
     """
     from tocsin.cli.rows import format_of
 
@@ -182,7 +184,10 @@ def _rows(
             timer.setdefault("namespace", namespace)
             if "id" not in timer:
                 timer["id"] = str(uuid.uuid4())
-            yield ImportedRow(line, timer)
+            # The client retries after a 503, whose outcome may be unknown: the timer must not fire twice.
+            if new_key := "idempotencyKey" not in timer:
+                timer["idempotencyKey"] = str(uuid.uuid4())
+            yield ImportedRow(line, timer, new_key)
 
 
 def _parsed(stream: TextIO, form: str) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
@@ -271,7 +276,10 @@ class _Importer:
         from tocsin.cli.rows import BatchResults
 
         results: list[BatchResult] = self._client.post_for(
-            BatchResults, "/timers/batch/create", {"timers": [row.timer for row in batch]}
+            BatchResults,
+            "/timers/batch/create",
+            {"timers": [row.timer for row in batch]},
+            new_keys=all(row.new_key for row in batch),
         ).results
         return results
 

@@ -82,6 +82,30 @@ class TestImport:
         assert ran.code == 1
         assert (ran.json()["created"], ran.json()["failed"]) == (500, 1_000)
 
+    def test_a_repeated_batch_has_the_same_keys_and_only_the_first_try_declares_them_new(
+        self, tocsin, scripted, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr("time.sleep", lambda pause_s: None)
+        scripted.script = [problem(503, "SHARD_UNAVAILABLE", "outcome unknown")]
+        (tmp_path / "t.jsonl").write_text(lines_of(timer(1), timer(2)))
+        assert tocsin("timers", "import", "t.jsonl", "--server", scripted.url).code == 0
+        first, second = scripted.received
+        keys = [[each["idempotencyKey"] for each in json.loads(sent.body)["timers"]] for sent in scripted.received]
+        assert keys[0] == keys[1]
+        assert len(set(keys[0])) == 2
+        assert first.headers.get("tocsin-first-try") == "1"
+        assert "tocsin-first-try" not in second.headers
+
+    def test_a_row_of_the_report_keeps_its_key(self, tocsin, scripted, tmp_path):
+        unknown = {"error": {"error": "SHARD_UNAVAILABLE", "message": "outcome unknown", "errors": []}}
+        scripted.script = [answer({"results": [unknown]})]
+        (tmp_path / "t.jsonl").write_text(lines_of(timer(1)))
+        assert tocsin("timers", "import", "t.jsonl", "--server", scripted.url).code == 1
+        assert tocsin("timers", "import", "t.jsonl.errors.jsonl", "--server", scripted.url).code == 0
+        sent = [json.loads(each.body)["timers"][0]["idempotencyKey"] for each in scripted.received]
+        assert sent[0] == sent[1]
+        assert "tocsin-first-try" not in scripted.received[1].headers
+
     def test_an_unreachable_server_reports_the_line_to_continue_from(self, tocsin, scripted, tmp_path):
         (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(5_000))))
 
