@@ -140,7 +140,9 @@ def import_timers(
     include_finished: Annotated[
         bool, typer.Option("--include-finished", help="Also create timers that the file shows as finished.")
     ] = False,
-    from_line: Annotated[int, typer.Option(min=1, metavar="N", help="Skip the lines before this one.")] = 1,
+    from_line: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Skip the lines before this one, and add to the report.")
+    ] = 1,
     in_flight: Annotated[int, typer.Option(min=1, max=64, help="Batches in flight at once.")] = IN_FLIGHT_DEFAULT,
     server: ServerOptions,
     as_json: AsJson = False,
@@ -157,7 +159,9 @@ def import_timers(
     if source != "-" and report_path.resolve() == Path(source).resolve():
         raise WrongUsage(f"--errors: {report_path} is the imported file; give another")
     started, tally = time.monotonic(), ImportTally()
-    with opened_for_reading(source) as stream, _Report(report_path) as report, server.client() as client:
+    # What goes on after earlier lines has the rows that failed among these in its report, too: they are not sent again.
+    report_of = _Report(report_path, appends=from_line > 1)
+    with opened_for_reading(source) as stream, report_of as report, server.client() as client:
         rows = _rows(stream, format_of(form, source), namespace, from_line, None if include_finished else tally)
         with output.progress("importing", total=_lines(source)) as advance:
             _Importer(client, report, in_flight, advance, tally).run(rows, from_line)
@@ -203,10 +207,11 @@ def _parsed(stream: TextIO, form: str) -> Iterator[tuple[int, dict[str, Any] | B
 
 
 class _Report:
-    """The failed rows, as JSON Lines; the file exists only if there are any."""
+    """The failed rows, as JSON Lines; the file exists only if there are any. `appends`: they follow what it has."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, appends: bool) -> None:
         self._path = path
+        self._mode = "a" if appends else "w"
         self._stream: TextIO | None = None
 
     def __enter__(self) -> _Report:
@@ -221,7 +226,7 @@ class _Report:
 
         if self._stream is None:
             try:
-                self._stream = self._path.open("w", encoding="utf-8")
+                self._stream = self._path.open(self._mode, encoding="utf-8")
             except OSError as problem:
                 raise Refused(f"--errors: {self._path} can't be written: {problem.strerror}") from problem
         entry = {"line": line, "error": error, "timer": timer}

@@ -123,6 +123,19 @@ class TestImport:
         assert rest.json()["created"] == 1_000
         assert len(scripted.timers) == 5_000
 
+    def test_a_continued_import_adds_to_the_report(self, tocsin, scripted, tmp_path):
+        bad = timer(3)
+        del bad["callbackUrl"]
+        (tmp_path / "t.jsonl").write_text(lines_of(timer(1), timer(2), bad))
+        scripted.script = [problem(403, "FORBIDDEN", "not yours")]
+        assert tocsin("timers", "import", "t.jsonl", "--server", scripted.url).code == 1
+        report = tmp_path / "t.jsonl.errors.jsonl"
+        assert tocsin("timers", "import", "t.jsonl", "--from-line", "3", "--server", scripted.url).code == 1
+        assert [json.loads(line)["line"] for line in report.read_text().splitlines()] == [1, 2, 3, 3]
+        # From the first line on it is another import, with a report of its own.
+        assert tocsin("timers", "import", "t.jsonl", "--server", scripted.url).code == 1
+        assert [json.loads(line)["line"] for line in report.read_text().splitlines()] == [3]
+
     def test_ctrl_c_reports_the_line_to_continue_from(self, tocsin, scripted, tmp_path, monkeypatch):
         (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(5_000))))
         waited, wait = [], concurrent.futures.wait
