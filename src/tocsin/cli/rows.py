@@ -23,6 +23,9 @@ READ_ONLY = frozenset(
     (*COLUMNS[COLUMNS.index("status") :], "attemptLog", "debounced", "shardId", "suspended", "timerUuid")
 )
 TAG_SEPARATOR = ";"
+#: Characters of a cell that is read: a payload of any size that servers are set to accept. The csv module's own limit is
+#: below a body of 100 KiB in base64.
+CELL_CHARS_MAX = 64 * 1024 * 1024
 
 
 def format_of(form: str | None, file_name: str) -> str:
@@ -38,8 +41,16 @@ class BadRow(ValueError):
 
 
 def read_csv(stream: TextIO) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
-    """(line number, row) of each row; the first line names the columns."""
+    """(line number, row) of each row; the first line names the columns. Raises BadRow where nothing can be read any more."""
+    csv.field_size_limit(CELL_CHARS_MAX)
     reader = csv.DictReader(stream)
+    try:
+        yield from _rows_of(reader)
+    except csv.Error as error:
+        raise BadRow(f"line {reader.line_num + 1}: {error}") from None
+
+
+def _rows_of(reader: csv.DictReader[str]) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
     unknown = [name for name in reader.fieldnames or [] if name not in COLUMNS and name not in READ_ONLY]
     if unknown:
         raise BadRow(f"unknown columns {', '.join(unknown)}; columns are {', '.join(COLUMNS)}")

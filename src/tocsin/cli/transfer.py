@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
 
@@ -106,6 +107,10 @@ def _pages(client: Client, body: Mapping[str, Any], all_namespaces: bool) -> Ite
             cursor = {"cursor": page.cursor}
 
 
+class Unreadable(WrongUsage):
+    """The imported file can't be read, or not any further."""
+
+
 @dataclass
 class ImportedRow:
     """A timer to create, with its line number. `new_key`: its idempotency key was made for it, and never sent."""
@@ -123,7 +128,7 @@ class ImportTally:
     failed: int = 0
     skipped: int = 0
     unread_from: int | None = None
-    stopped_by: Unreachable | Interrupted | None = None
+    stopped_by: Unreachable | Interrupted | Refused | None = None
     shown: list[str] = field(default_factory=list)
 
 
@@ -195,15 +200,18 @@ def _rows(
 
 
 def _parsed(stream: TextIO, form: str) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
-    """The rows of the file with their line numbers. Raises WrongUsage if it is no file of that format."""
+    """The rows of the file with their line numbers. Raises Unreadable where it is no file of that format, or the
+    system can't read it."""
     from tocsin.cli.rows import BadRow, read_csv, read_json_lines
 
     try:
         yield from read_csv(stream) if form == "csv" else read_json_lines(stream)
     except BadRow as error:
-        raise WrongUsage(f"FILE: can't be imported: {error}") from None
+        raise Unreadable(f"FILE: can't be imported: {error}") from None
     except UnicodeDecodeError as error:
-        raise WrongUsage(f"FILE: is not UTF-8 text ({error.reason})") from None
+        raise Unreadable(f"FILE: is not UTF-8 text ({error.reason})") from None
+    except OSError as error:
+        raise Unreadable(f"FILE: can't be read: {error.strerror}") from error
 
 
 class _Report:
@@ -211,7 +219,7 @@ class _Report:
 
     def __init__(self, path: Path, *, appends: bool) -> None:
         self._path = path
-        self._mode = "a" if appends else "w"
+        self._mode: Literal["a", "w"] = "a" if appends else "w"
         self._stream: TextIO | None = None
 
     def __enter__(self) -> _Report:
@@ -244,9 +252,11 @@ class _Importer:
         self._tally = tally
 
     def run(self, rows: Iterable[ImportedRow | tuple[int, str]], unsent: int) -> None:
-        """Sends all batches; after an Unreachable or Ctrl-C, only waits for those in flight. `unsent` is the first line."""
+        """Sends all batches; after an Unreachable, Ctrl-C or where the file can't be read any more, only waits for those in
+        flight. `unsent` is the first line. Raises Unreadable if nothing was sent before."""
         from concurrent.futures import ThreadPoolExecutor
 
+        first = unsent
         in_flight: dict[Future[list[BatchResult]], list[ImportedRow]] = {}
         with ThreadPoolExecutor(self._in_flight, thread_name_prefix="tocsin-import") as threads:
             try:
@@ -258,6 +268,10 @@ class _Importer:
                         break
             except KeyboardInterrupt:
                 self._tally.stopped_by = Interrupted("interrupted")
+            except Unreadable as error:
+                if unsent == first:
+                    raise
+                self._tally.stopped_by = Refused(str(error))
             self._settle(in_flight, 1)
         if self._tally.stopped_by is not None:
             self._tally.unread_from = unsent
@@ -383,6 +397,9 @@ def opened_for_writing(target: Path | None) -> Iterator[TextIO]:
 def opened_for_reading(source: str) -> Iterator[TextIO]:
     """The file, or standard input for `-`."""
     if source == "-":
+        # As a file is read: by its locale, Python may let bytes pass that are no text, and change ends of lines in cells.
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict", newline="")
         yield sys.stdin
         return
     try:
