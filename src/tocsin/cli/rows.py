@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,11 +14,11 @@ from tocsin.cli.command import WrongUsage
 
 COLUMNS = (
     "id", "namespace", "executeAt", "delay", "callbackUrl", "payload", "body", "method", "headers", "retryPolicy",
-    "callbackTimeoutSeconds", "expireAfter", "description", "flowKey", "credential", "tags", "status", "attempts",
-    "createdAt", "updatedAt", "executedAt", "lastError", "nextAttemptAt",
+    "callbackTimeoutSeconds", "expireAfter", "description", "flowKey", "credential", "tags", "onFailure", "onSuccess",
+    "onRecovery", "status", "attempts", "createdAt", "updatedAt", "executedAt", "lastError", "nextAttemptAt",
 )  # fmt: skip
 #: Columns whose cells hold JSON.
-JSON_COLUMNS = frozenset({"payload", "body", "headers", "retryPolicy"})
+JSON_COLUMNS = frozenset({"payload", "body", "headers", "retryPolicy", "onFailure", "onSuccess", "onRecovery"})
 #: Fields that only the server sets; import ignores them.
 READ_ONLY = frozenset(
     (*COLUMNS[COLUMNS.index("status") :], "attemptLog", "debounced", "shardId", "suspended", "timerUuid")
@@ -81,10 +82,24 @@ def _from_cell(name: str, cell: str) -> Any:
         msgspec.json.decode(cell)
         return msgspec.Raw(cell.encode())
     if name == "tags":
-        return [tag for tag in cell.split(TAG_SEPARATOR) if tag]
+        return _tags(cell)
     if name == "callbackTimeoutSeconds":
         return json.loads(cell)
     return cell
+
+
+def _tags(cell: str) -> list[str]:
+    """The tags of a cell: separated, or a JSON array for those that can't be."""
+    if cell.startswith("["):
+        with contextlib.suppress(msgspec.DecodeError):
+            return msgspec.json.decode(cell, type=list[str])
+    return [tag for tag in cell.split(TAG_SEPARATOR) if tag]
+
+
+def _tags_cell(tags: list[str]) -> str:
+    if tags and (tags[0].startswith("[") or any(TAG_SEPARATOR in tag for tag in tags)):
+        return msgspec.json.encode(tags).decode()
+    return TAG_SEPARATOR.join(tags)
 
 
 def read_json_lines(stream: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
@@ -155,7 +170,7 @@ def _cell(name: str, raw: msgspec.Raw | None) -> Any:
         text = bytes(raw).decode()
         return "" if text == "{}" and name == "headers" else text
     value = msgspec.json.decode(raw)
-    return TAG_SEPARATOR.join(value) if name == "tags" else value
+    return _tags_cell(value) if name == "tags" else value
 
 
 class JsonLinesWriter:

@@ -7,9 +7,12 @@ import concurrent.futures
 import io
 import json
 
+import msgspec
 import pytest
 
 from tests.integration.cli.conftest import answer, problem
+from tocsin.cli.rows import COLUMNS, READ_ONLY
+from tocsin.web.http import wire
 
 HOOK = "http://hook.example/x"
 
@@ -218,7 +221,8 @@ class TestRoundTrip:
         timers = [
             timer(
                 i, payload=payload, tags=["x", "y"], retryPolicy=policy, expireAfter="15m", description="“A”, b",
-                flowKey="customer:7",
+                flowKey="customer:7", credential="billing", method="PUT", callbackTimeoutSeconds=2.5,
+                onFailure={"url": HOOK, "headers": {"X-Team": "a, b"}}, onSuccess={"url": HOOK}, onRecovery={"url": HOOK},
             )
             for i in range(2_100)
         ]  # fmt: skip
@@ -232,6 +236,23 @@ class TestRoundTrip:
         scripted.timers.clear()
         assert tocsin("timers", "import", out, "--server", scripted.url).code == 0
         assert scripted.timers == before
+
+    @pytest.mark.parametrize(
+        "tags", [["a;b", "c"], ['["x"]'], ["[x"], ["[1]", "y"], ["a;", 'q"'], ["x y", "z"]], ids=json.dumps
+    )
+    def test_a_csv_file_keeps_tags_whatever_their_characters(self, tocsin, scripted, tmp_path, tags):
+        (tmp_path / "in.jsonl").write_text(lines_of(timer(1, tags=tags)))
+        assert tocsin("timers", "import", "in.jsonl", "--server", scripted.url).code == 0
+        assert tocsin("timers", "export", "-o", "out.csv", "--server", scripted.url).code == 0
+        scripted.timers.clear()
+        assert tocsin("timers", "import", "out.csv", "--server", scripted.url).code == 0
+        assert scripted.timers["default", "t00001"]["tags"] == tags
+
+    def test_every_field_of_a_create_is_a_column_or_belongs_to_the_request_alone(self):
+        fields = {field.encode_name for field in msgspec.structs.fields(wire.CreateTimer)}
+        shown = {field.encode_name for field in msgspec.structs.fields(wire.Timer)}
+        assert fields - set(COLUMNS) == {"onConflict", "maxDelay", "collect", "idempotencyKey", "timerId"}
+        assert shown - set(COLUMNS) <= READ_ONLY | {"explanation"}
 
     def test_a_csv_file_keeps_the_largest_body(self, tocsin, scripted, tmp_path):
         body = {"base64": base64.b64encode(bytes(100 * 1024)).decode(), "contentType": "application/octet-stream"}
