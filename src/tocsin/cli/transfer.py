@@ -252,8 +252,8 @@ class _Importer:
         self._tally = tally
 
     def run(self, rows: Iterable[ImportedRow | tuple[int, str]], unsent: int) -> None:
-        """Sends all batches; after an Unreachable, Ctrl-C or where the file can't be read any more, only waits for those in
-        flight. `unsent` is the first line. Raises Unreadable if nothing was sent before."""
+        """Sends all batches; after an Unreachable, Ctrl-C or where the file can't be read any more, it only waits for those
+        in flight. `unsent` is the first line. Raises Unreadable if nothing was sent before."""
         from concurrent.futures import ThreadPoolExecutor
 
         first = unsent
