@@ -7,13 +7,16 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any, cast
 
 import apsw
 import pytest
 from tests.support.cases import each
 
 from tocsin.model.errors import OutcomeUnknown, StoreCorrupted, StoreLocked, StoreUnavailable
-from tocsin.stores.service_calls.database import agent_database
+from tocsin.server.agent import ServiceAgent
+from tocsin.settings import load_settings
+from tocsin.stores.service_calls.database import Claimant, agent_database
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.stores.service_calls.sqlite import SqliteDatabase
 from tocsin.stores.service_calls.statements import Session, from_text, to_text
@@ -107,9 +110,18 @@ async def test_writes_fail_on_a_full_disk_and_succeed_afterwards(database: Sqlit
     assert 7 in await numbers(database)
 
 
-async def test_an_io_error_during_the_commit_is_an_unknown_outcome(
-    database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+async def test_an_io_error_during_the_commit_is_an_unknown_outcome_and_fatal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    settings = load_settings({"data_dir": tmp_path})
+    unused, fatal = cast("Any", None), list[BaseException]()
+    agent = ServiceAgent(
+        settings, unused, unused, unused, unused, unused, Claimant(), timers_shared=False, fatal=fatal.append
+    )
+    database = agent._new_database()
+    assert isinstance(database, SqliteDatabase)
+    await database.open()
+    await database.write(lambda c: c.rows("CREATE TABLE t (n INTEGER PRIMARY KEY, text TEXT) STRICT", ()))
     writer = database._writer
     assert writer is not None
     connection = writer._connection
@@ -133,7 +145,13 @@ async def test_an_io_error_during_the_commit_is_an_unknown_outcome(
         with pytest.raises(OutcomeUnknown):
             await database.write(lambda c: add(c, 1), lambda: reported.append(1), lambda: reported.append(-1))
     assert reported == [-1]
-    assert await database.write(lambda c: add(c, 2)) == 2
+    assert [type(error) for error in fatal] == [OutcomeUnknown]
+    with pytest.raises(StoreUnavailable, match=r"agent\.db accepts no writes after a failed commit"):
+        await database.write(lambda c: add(c, 2))
+    await database.close()
+    await database.open()
+    assert await database.write(lambda c: add(c, 3)) == 3
+    await database.close()
 
 
 async def test_the_wal_of_a_crash_is_written_and_synced_again(database: SqliteDatabase, tmp_path: Path) -> None:

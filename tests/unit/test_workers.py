@@ -17,8 +17,18 @@ import structlog
 from tests.support.patience import PATIENCE_S
 
 from tocsin.cluster.limits import ClusterLimits
+from tocsin.server import running
 from tocsin.server.sockets import bind
-from tocsin.server.workers import READY, STARTED, VARIABLE, ControlPipe, Parent, StopRequests, worker_slot
+from tocsin.server.workers import (
+    READY,
+    STARTED,
+    VARIABLE,
+    ControlPipe,
+    Parent,
+    StopRequests,
+    WorkerSlot,
+    worker_slot,
+)
 from tocsin.settings import load_settings
 
 #: Appends its process id to a file, then follows its words: `s`, `r`, `w` (waits for SIGTERM), `c` (closes the port), `f`
@@ -267,6 +277,29 @@ async def test_a_worker_detects_the_exit_of_its_parent() -> None:
     async with asyncio.timeout(PATIENCE_S):
         await waiting
     line.send(READY)
+
+
+async def test_a_worker_that_waits_for_its_store_detects_the_exit_of_its_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent, worker = socket.socketpair()
+    listener = socket.create_server(("127.0.0.1", 0))
+    host, port = listener.getsockname()
+    slot = WorkerSlot(0, listener.detach(), worker.detach(), tmp_path)
+    monkeypatch.setattr(running, "worker_slot", lambda: slot)
+    with socket.socket() as unreachable:
+        # Nobody listens there.
+        unreachable.bind(("127.0.0.1", 0))
+        store = f"postgresql://nobody@127.0.0.1:{unreachable.getsockname()[1]}/tocsin"
+        settings = load_settings({"store": store, "workers": 2, "data_dir": tmp_path, "agent_enabled": False})
+        serving = asyncio.ensure_future(running._serve(settings, movable_clock=False))
+        async with asyncio.timeout(PATIENCE_S):
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            writer.close()
+            parent.close()
+            assert await serving == 0
 
 
 def test_a_worker_reads_its_number_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,10 @@ RETRY_AFTER_S_MAX = 5.0
 RETRY_AFTER_S_DEFAULT = 0.5
 
 _RETRIED = frozenset({429, 503})
+#: Codes of a 503 after which certainly nothing was done, as after any 429. After others the outcome may be unknown.
+_NOTHING_DONE = frozenset({"NO_ROOM_FOR_BODY", "REQUEST_EXPIRED"})
+#: On the first try only: the server need not look for keys that it can't know.
+_FIRST_TRY = {"tocsin-first-try": "1"}
 #: Response headers of a create that wrote nothing.
 _FOUND = {"tocsin-existing": "existing", "idempotency-replayed": "replayed"}
 
@@ -75,6 +79,12 @@ class Client:
         """The decoded response to `POST /api/v1<path>`, None if it is empty. Raises ServerRefused, Unreachable."""
         return self.post_for(Any, path, body, retried=retried)
 
+    def post_once(self, path: str, body: Mapping[str, Any]) -> Any:
+        """The decoded response to `POST /api/v1<path>`, which does its work again each time: it is repeated only while
+        certainly nothing was done. Raises ServerRefused, which states if the outcome is unknown, and Unreachable."""
+        response = self._call("POST", "/api/v1" + path, msgspec.json.encode(body), once=True)
+        return self._decoded(response, Any)
+
     def pages(self, path: str, body: Mapping[str, Any]) -> Iterator[Any]:
         """The decoded responses to `POST /api/v1<path>` for the page at the body's cursor, if any, and all further pages."""
         while True:
@@ -94,9 +104,13 @@ class Client:
         found = [word for header, word in _FOUND.items() if response.headers.get(header) == "true"]
         return self._decoded(response, Any), "".join(found)
 
-    def post_for(self, kind: Any, path: str, body: Mapping[str, Any], *, retried: bool = True) -> Any:
-        """The response to `POST /api/v1<path>`, decoded as the type `kind`."""
-        response = self._call("POST", "/api/v1" + path, msgspec.json.encode(body), retried=retried)
+    def post_for(
+        self, kind: Any, path: str, body: Mapping[str, Any], *, retried: bool = True, new_keys: bool = False
+    ) -> Any:
+        """The response to `POST /api/v1<path>`, decoded as the type `kind`. `new_keys`: no idempotency key in the body has
+        been sent before, which spares the server the search for them."""
+        first = _FIRST_TRY if new_keys else None
+        response = self._call("POST", "/api/v1" + path, msgspec.json.encode(body), retried=retried, first=first)
         return self._decoded(response, kind) if response.content else None
 
     def get(self, path: str) -> Any:
@@ -118,11 +132,25 @@ class Client:
         response = self._call(method, path, None if body is None else msgspec.json.encode(body))
         return self._decoded(response, Any) if response.content else None
 
-    def _call(self, method: str, path: str, content: bytes | None, *, retried: bool = True) -> httpx.Response:
+    def _call(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None,
+        *,
+        retried: bool = True,
+        once: bool = False,
+        first: dict[str, str] | None = None,
+    ) -> httpx.Response:
+        """`first` are headers of the first try. `once`: no repetition if the request may have been done."""
         for tries_left in range(RETRIES_MAX if retried else 0, -1, -1):
-            response = self._send(method, path, content)
+            response = self._send(method, path, content, first)
+            if once and response.status_code == 503 and _code(response) not in _NOTHING_DONE:
+                hint = "; it may have been done, so look before you repeat the command"
+                raise self._refusal(response, hint)
             if response.status_code not in _RETRIED or not tries_left:
                 break
+            first = None
             time.sleep(_pause_s(response.headers.get("retry-after")))
         if response.is_success:
             if (shown := response.headers.get("tocsin-now")) is not None:
@@ -130,9 +158,9 @@ class Client:
             return response
         raise self._refusal(response)
 
-    def _send(self, method: str, path: str, content: bytes | None) -> httpx.Response:
+    def _send(self, method: str, path: str, content: bytes | None, headers: dict[str, str] | None) -> httpx.Response:
         try:
-            return self._http.request(method, path, content=content)
+            return self._http.request(method, path, content=content, headers=headers)
         except httpx.TimeoutException as error:
             kind = "connection to" if isinstance(error, httpx.ConnectTimeout) else "response from"
             raise Unreachable(f"no {kind} {self.server} in time; check --server or TOCSIN_URL") from error
@@ -155,21 +183,31 @@ class Client:
         except msgspec.DecodeError as error:
             raise Refused(f"{self.server} did not respond with JSON; check that it is a Tocsin server") from error
 
-    def _refusal(self, response: httpx.Response) -> Refused:
-        status = response.status_code
-        try:
-            problem = msgspec.json.decode(response.content)
-        except msgspec.DecodeError:
-            problem = None
-        if not isinstance(problem, dict) or "error" not in problem:
+    def _refusal(self, response: httpx.Response, hint: str = "") -> Refused:
+        status, problem = response.status_code, _problem(response)
+        if problem is None:
             return Refused(
-                f"{self.server} responded {status} {response.reason_phrase}; check that it is a Tocsin server"
+                f"{self.server} responded {status} {response.reason_phrase}; check that it is a Tocsin server{hint}"
             )
         errors = [(str(e.get("path", "")), str(e.get("reason", ""))) for e in problem.get("errors") or []]
         detail = str(problem.get("detail") or problem.get("message") or problem.get("title") or "")
         if status == 401:
             detail += "; give a key with --key or TOCSIN_KEY; `tocsin keys create` creates one"
-        return ServerRefused(status, str(problem["error"]), detail, errors)
+        return ServerRefused(status, str(problem["error"]), detail + hint, errors)
+
+
+def _problem(response: httpx.Response) -> dict[str, Any] | None:
+    """The server's error response; None if it is none of Tocsin's."""
+    try:
+        problem = msgspec.json.decode(response.content)
+    except msgspec.DecodeError:
+        return None
+    return problem if isinstance(problem, dict) and "error" in problem else None
+
+
+def _code(response: httpx.Response) -> str | None:
+    problem = _problem(response)
+    return None if problem is None else str(problem["error"])
 
 
 def _untrusted(error: BaseException | None) -> ssl.SSLCertVerificationError | None:

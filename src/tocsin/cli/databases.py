@@ -153,12 +153,12 @@ def transfer(
     if source is None and source_config is None:
         raise WrongUsage("--from: name the store to move, or its settings file with --from-config")
     if cancel:
-        asyncio.run(cancel_online(_settings(source, source_config)))
+        asyncio.run(cancel_online(_of_source(source, source_config)))
         output.note("The transfer is canceled; the servers go on with the source.")
         return
     if target is None and target_config is None:
         raise WrongUsage("--to: name the store to move it to, or its settings file with --to-config")
-    of_source, of_target = _settings(source, source_config), _settings(target, target_config, shards=shards)
+    of_source, of_target = _of_source(source, source_config), _of_target(target, target_config, shards)
     _note_absent_calls(of_source)
     paused_s: float | None = None
     if dry_run:
@@ -174,14 +174,36 @@ def transfer(
         output.note(f"Start the servers with {of_target.store_url_redacted()}; the source is no longer used.")
 
 
-def _settings(url: str | None, config: Path | None, **flags: Any) -> Settings:
-    """The settings of one side. The folder of a file is its data folder."""
+def _of_source(url: str | None, config: Path | None) -> Settings:
+    """The source's settings. Its data folder, where service calls are, is the one that its servers' settings name, wherever
+    the store's file is; by default the file's folder."""
+    flags = {"store": url, "config": config}
+    return _settings(flags, data_dir=None if _names_folder(flags) else _folder_of(url))
+
+
+def _of_target(url: str | None, config: Path | None, shards: int | None) -> Settings:
+    """The target's settings. Its data folder is that of the store's file unless its settings file names another: one that
+    the environment names is rather the source's."""
+    flags = {"store": url, "config": config, "shards": shards}
+    return _settings(flags, data_dir=None if config is not None and _names_folder(flags) else _folder_of(url))
+
+
+def _names_folder(flags: dict[str, Any]) -> bool:
+    from tocsin.settings import Origin, sources
+
+    return sources(flags)["data_dir"].origin is not Origin.DEFAULT
+
+
+def _folder_of(url: str | None) -> Path | None:
+    """The folder of a store that is a file."""
+    return Path(url.removeprefix(_FILE_SCHEME)).parent if url is not None and url.startswith(_FILE_SCHEME) else None
+
+
+def _settings(flags: dict[str, Any], data_dir: Path | None) -> Settings:
     from tocsin.settings import Origin, load_settings, sources
 
-    if url is not None and url.startswith(_FILE_SCHEME):
-        flags["data_dir"] = Path(url.removeprefix(_FILE_SCHEME)).parent
-    flags |= {"store": url, "config": config}
-    if config is not None:
+    flags = flags | {"data_dir": data_dir}
+    if (config := flags["config"]) is not None:
         # The environment goes before a file: both sides would have the same database.
         found = sources(flags)
         places = [found[field] for field in ("store", "agent_database", "data_dir")]

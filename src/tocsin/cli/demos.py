@@ -61,6 +61,8 @@ class Demo(ABC, Generic[S]):
     #: The statuses that the plain output leaves out, and the level from which on it has the server's log.
     unprinted: ClassVar[str] = ""
     log_level: ClassVar[str] = "error"
+    #: Whether the server runs the agent of the database and the broker that the settings name.
+    joins_agent: ClassVar[bool] = False
 
     def __init__(self, scenes: list[S], api: str, remark: str = "") -> None:
         """`api` is the path below which the demo calls the server, `remark` goes into the first line."""
@@ -101,7 +103,10 @@ class Demo(ABC, Generic[S]):
         receiver = Receiver(lambda callback: self.respond(self.scenes[callback.path[1:]], callback))
         await receiver.start("127.0.0.1", 0)
         try:
-            async with _served(folder) as url, httpx.AsyncClient(base_url=url + self._api) as self._client:
+            async with (
+                _served(folder, self.joins_agent) as url,
+                httpx.AsyncClient(base_url=url + self._api) as self._client,
+            ):
                 output.note(f"Server {url}, receiver {receiver.url},{self._remark} data in {folder}")
                 with self._stage(plain) as show:
                     await asyncio.wait_for(self._act(receiver.url, show), PATIENCE_S)
@@ -181,12 +186,16 @@ class Demo(ABC, Generic[S]):
 
 
 @contextlib.asynccontextmanager
-async def _served(folder: Path) -> AsyncIterator[str]:
-    """A server on a free port with its data in `folder`, and its URL."""
+async def _served(folder: Path, joins_agent: bool) -> AsyncIterator[str]:
+    """A server on a free port with its data in `folder`, and its URL. Raises WrongUsage if settings name data elsewhere;
+    those of the service agent may be, if the demo joins it."""
     flags = {"host": "127.0.0.1", "port": 0, "data_dir": folder}
     settings, places = load_settings(flags), sources(flags)
     # As a node of another store it would fire that store's timers, and replace those that have the names of its scenes.
-    shared = {"store": settings.store, "inbox_url": settings.inbox.url}
+    shared: dict[str, object] = {"store": settings.store, "inbox_url": settings.inbox.url}
+    if not joins_agent:
+        # It would take over the agent of that database, and its calls.
+        shared |= {"agent_database": settings.agent_database, "broker": settings.broker}
     if named := [places[field].place for field, value in shared.items() if value is not None]:
         raise WrongUsage(f"the demo has a store of its own; leave out what is set by {', '.join(named)}")
     server = Server(settings)
@@ -295,6 +304,7 @@ class CallsDemo(Demo[CallScene]):
     """Service calls of one tenant: some of them fail on purpose."""
 
     headings = ("call", "result")
+    joins_agent = True
     unfinished = frozenset({"", "Scheduled", "Running", "Retrying"})
 
     def __init__(self) -> None:

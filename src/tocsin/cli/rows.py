@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,16 +14,19 @@ from tocsin.cli.command import WrongUsage
 
 COLUMNS = (
     "id", "namespace", "executeAt", "delay", "callbackUrl", "payload", "body", "method", "headers", "retryPolicy",
-    "callbackTimeoutSeconds", "expireAfter", "description", "flowKey", "credential", "tags", "status", "attempts",
-    "createdAt", "updatedAt", "executedAt", "lastError", "nextAttemptAt",
+    "callbackTimeoutSeconds", "expireAfter", "description", "flowKey", "credential", "tags", "onFailure", "onSuccess",
+    "onRecovery", "status", "attempts", "createdAt", "updatedAt", "executedAt", "lastError", "nextAttemptAt",
 )  # fmt: skip
 #: Columns whose cells hold JSON.
-JSON_COLUMNS = frozenset({"payload", "body", "headers", "retryPolicy"})
+JSON_COLUMNS = frozenset({"payload", "body", "headers", "retryPolicy", "onFailure", "onSuccess", "onRecovery"})
 #: Fields that only the server sets; import ignores them.
 READ_ONLY = frozenset(
     (*COLUMNS[COLUMNS.index("status") :], "attemptLog", "debounced", "shardId", "suspended", "timerUuid")
 )
 TAG_SEPARATOR = ";"
+#: Characters of a cell that is read: a payload of any size that servers are set to accept. The csv module's own limit is
+#: below a body of 100 KiB in base64.
+CELL_CHARS_MAX = 64 * 1024 * 1024
 
 
 def format_of(form: str | None, file_name: str) -> str:
@@ -38,8 +42,16 @@ class BadRow(ValueError):
 
 
 def read_csv(stream: TextIO) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
-    """(line number, row) of each row; the first line names the columns."""
+    """(line number, row) of each row; the first line names the columns. Raises BadRow where nothing can be read any more."""
+    csv.field_size_limit(CELL_CHARS_MAX)
     reader = csv.DictReader(stream)
+    try:
+        yield from _rows_of(reader)
+    except csv.Error as error:
+        raise BadRow(f"line {reader.line_num + 1}: {error}") from None
+
+
+def _rows_of(reader: csv.DictReader[str]) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
     unknown = [name for name in reader.fieldnames or [] if name not in COLUMNS and name not in READ_ONLY]
     if unknown:
         raise BadRow(f"unknown columns {', '.join(unknown)}; columns are {', '.join(COLUMNS)}")
@@ -70,10 +82,24 @@ def _from_cell(name: str, cell: str) -> Any:
         msgspec.json.decode(cell)
         return msgspec.Raw(cell.encode())
     if name == "tags":
-        return [tag for tag in cell.split(TAG_SEPARATOR) if tag]
+        return _tags(cell)
     if name == "callbackTimeoutSeconds":
         return json.loads(cell)
     return cell
+
+
+def _tags(cell: str) -> list[str]:
+    """The tags of a cell: separated, or a JSON array for those that can't be."""
+    if cell.startswith("["):
+        with contextlib.suppress(msgspec.DecodeError):
+            return msgspec.json.decode(cell, type=list[str])
+    return [tag for tag in cell.split(TAG_SEPARATOR) if tag]
+
+
+def _tags_cell(tags: list[str]) -> str:
+    if tags and (tags[0].startswith("[") or any(TAG_SEPARATOR in tag for tag in tags)):
+        return msgspec.json.encode(tags).decode()
+    return TAG_SEPARATOR.join(tags)
 
 
 def read_json_lines(stream: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
@@ -144,7 +170,7 @@ def _cell(name: str, raw: msgspec.Raw | None) -> Any:
         text = bytes(raw).decode()
         return "" if text == "{}" and name == "headers" else text
     value = msgspec.json.decode(raw)
-    return TAG_SEPARATOR.join(value) if name == "tags" else value
+    return _tags_cell(value) if name == "tags" else value
 
 
 class JsonLinesWriter:

@@ -289,7 +289,7 @@ def resume(*, schedule_ids: ScheduleIds, namespace: Namespace = "default", serve
 @command(app, "trigger", example="schedules trigger nightly-report")
 def trigger(*, schedule_ids: ScheduleIds, namespace: Namespace = "default", server: ServerOptions) -> None:
     """Fire schedules once now, in addition to their instants."""
-    _each(server, "trigger", namespace, schedule_ids, "triggered")
+    _each(server, "trigger", namespace, schedule_ids, "triggered", once=True)
 
 
 @command(
@@ -313,7 +313,8 @@ def backfill(
         "after": checked_instant("--after", after),
         "before": checked_instant("--before", before),
     }
-    _show(server.post("/schedules/backfill", request), as_json)
+    with server.client() as client:
+        _show(client.post_once("/schedules/backfill", request), as_json)
 
 
 @command(app, "skip", example="schedules skip nightly-report 2027-01-31T02:00:00Z")
@@ -431,11 +432,15 @@ def _occurrence_lines(occurrence: dict[str, Any]) -> list[tuple[object, ...]]:
     return lines
 
 
-def _each(server: ServerOptions, operation: str, namespace: str, schedule_ids: list[str], done: str) -> None:
+def _each(
+    server: ServerOptions, operation: str, namespace: str, schedule_ids: list[str], done: str, *, once: bool = False
+) -> None:
+    """`once`: the operation does its work again each time, so that it is not repeated if its outcome is unknown."""
     with server.client() as client:
+        post = client.post_once if once else client.post
         output.each_done(
             schedule_ids,
-            lambda one: client.post(f"/schedules/{operation}", {"namespace": namespace, "scheduleId": one}),
+            lambda one: post(f"/schedules/{operation}", {"namespace": namespace, "scheduleId": one}),
             done,
         )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
 
@@ -106,12 +107,17 @@ def _pages(client: Client, body: Mapping[str, Any], all_namespaces: bool) -> Ite
             cursor = {"cursor": page.cursor}
 
 
+class Unreadable(WrongUsage):
+    """The imported file can't be read, or not any further."""
+
+
 @dataclass
 class ImportedRow:
-    """A timer to create, with its line number."""
+    """A timer to create, with its line number. `new_key`: its idempotency key was made for it, and never sent."""
 
     line: int
     timer: dict[str, Any]
+    new_key: bool
 
 
 @dataclass
@@ -122,7 +128,7 @@ class ImportTally:
     failed: int = 0
     skipped: int = 0
     unread_from: int | None = None
-    stopped_by: Unreachable | Interrupted | None = None
+    stopped_by: Unreachable | Interrupted | Refused | None = None
     shown: list[str] = field(default_factory=list)
 
 
@@ -139,7 +145,9 @@ def import_timers(
     include_finished: Annotated[
         bool, typer.Option("--include-finished", help="Also create timers that the file shows as finished.")
     ] = False,
-    from_line: Annotated[int, typer.Option(min=1, metavar="N", help="Skip the lines before this one.")] = 1,
+    from_line: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Skip the lines before this one, and add to the report.")
+    ] = 1,
     in_flight: Annotated[int, typer.Option(min=1, max=64, help="Batches in flight at once.")] = IN_FLIGHT_DEFAULT,
     server: ServerOptions,
     as_json: AsJson = False,
@@ -147,7 +155,8 @@ def import_timers(
     """Create the timers of a file. Failed rows go to a report, which can be corrected and imported in turn.
 
     A row without an id gets a new one. Importing a row again replaces its pending timer: if all rows have ids, an
-    interrupted import can be repeated.
+    interrupted import can be repeated. Rows of the report have idempotency keys, by which the server recognises a timer
+    that was created although no response arrived.
     """
     from tocsin.cli.rows import format_of
 
@@ -155,7 +164,9 @@ def import_timers(
     if source != "-" and report_path.resolve() == Path(source).resolve():
         raise WrongUsage(f"--errors: {report_path} is the imported file; give another")
     started, tally = time.monotonic(), ImportTally()
-    with opened_for_reading(source) as stream, _Report(report_path) as report, server.client() as client:
+    # What goes on after earlier lines has the rows that failed among these in its report, too: they are not sent again.
+    report_of = _Report(report_path, appends=from_line > 1)
+    with opened_for_reading(source) as stream, report_of as report, server.client() as client:
         rows = _rows(stream, format_of(form, source), namespace, from_line, None if include_finished else tally)
         with output.progress("importing", total=_lines(source)) as advance:
             _Importer(client, report, in_flight, advance, tally).run(rows, from_line)
@@ -182,26 +193,33 @@ def _rows(
             timer.setdefault("namespace", namespace)
             if "id" not in timer:
                 timer["id"] = str(uuid.uuid4())
-            yield ImportedRow(line, timer)
+            # The client retries after a 503, whose outcome may be unknown: the timer must not fire twice.
+            if new_key := "idempotencyKey" not in timer:
+                timer["idempotencyKey"] = str(uuid.uuid4())
+            yield ImportedRow(line, timer, new_key)
 
 
 def _parsed(stream: TextIO, form: str) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
-    """The rows of the file with their line numbers. Raises WrongUsage if it is no file of that format."""
+    """The rows of the file with their line numbers. Raises Unreadable where it is no file of that format, or the
+    system can't read it."""
     from tocsin.cli.rows import BadRow, read_csv, read_json_lines
 
     try:
         yield from read_csv(stream) if form == "csv" else read_json_lines(stream)
     except BadRow as error:
-        raise WrongUsage(f"FILE: can't be imported: {error}") from None
+        raise Unreadable(f"FILE: can't be imported: {error}") from None
     except UnicodeDecodeError as error:
-        raise WrongUsage(f"FILE: is not UTF-8 text ({error.reason})") from None
+        raise Unreadable(f"FILE: is not UTF-8 text ({error.reason})") from None
+    except OSError as error:
+        raise Unreadable(f"FILE: can't be read: {error.strerror}") from error
 
 
 class _Report:
-    """The failed rows, as JSON Lines; the file exists only if there are any."""
+    """The failed rows, as JSON Lines; the file exists only if there are any. `appends`: they follow what it has."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, appends: bool) -> None:
         self._path = path
+        self._mode: Literal["a", "w"] = "a" if appends else "w"
         self._stream: TextIO | None = None
 
     def __enter__(self) -> _Report:
@@ -216,7 +234,7 @@ class _Report:
 
         if self._stream is None:
             try:
-                self._stream = self._path.open("w", encoding="utf-8")
+                self._stream = self._path.open(self._mode, encoding="utf-8")
             except OSError as problem:
                 raise Refused(f"--errors: {self._path} can't be written: {problem.strerror}") from problem
         entry = {"line": line, "error": error, "timer": timer}
@@ -234,9 +252,11 @@ class _Importer:
         self._tally = tally
 
     def run(self, rows: Iterable[ImportedRow | tuple[int, str]], unsent: int) -> None:
-        """Sends all batches; after an Unreachable or Ctrl-C, only waits for those in flight. `unsent` is the first line."""
+        """Sends all batches; after an Unreachable, Ctrl-C or where the file can't be read any more, it only waits for those
+        in flight. `unsent` is the first line. Raises Unreadable if nothing was sent before."""
         from concurrent.futures import ThreadPoolExecutor
 
+        first = unsent
         in_flight: dict[Future[list[BatchResult]], list[ImportedRow]] = {}
         with ThreadPoolExecutor(self._in_flight, thread_name_prefix="tocsin-import") as threads:
             try:
@@ -248,6 +268,10 @@ class _Importer:
                         break
             except KeyboardInterrupt:
                 self._tally.stopped_by = Interrupted("interrupted")
+            except Unreadable as error:
+                if unsent == first:
+                    raise
+                self._tally.stopped_by = Refused(str(error))
             self._settle(in_flight, 1)
         if self._tally.stopped_by is not None:
             self._tally.unread_from = unsent
@@ -271,7 +295,10 @@ class _Importer:
         from tocsin.cli.rows import BatchResults
 
         results: list[BatchResult] = self._client.post_for(
-            BatchResults, "/timers/batch/create", {"timers": [row.timer for row in batch]}
+            BatchResults,
+            "/timers/batch/create",
+            {"timers": [row.timer for row in batch]},
+            new_keys=all(row.new_key for row in batch),
         ).results
         return results
 
@@ -370,6 +397,9 @@ def opened_for_writing(target: Path | None) -> Iterator[TextIO]:
 def opened_for_reading(source: str) -> Iterator[TextIO]:
     """The file, or standard input for `-`."""
     if source == "-":
+        # As a file is read: by its locale, Python may let bytes pass that are no text, and change ends of lines in cells.
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict", newline="")
         yield sys.stdin
         return
     try:

@@ -38,7 +38,7 @@ class Owner(Protocol):
         """The exchange ended, with a response or an invalid one. Unless `reusable`, the owner aborts the connection."""
 
     def dropped(self, connection: Connection, request: RequestInFlight, outcome: NoResponse, replayable: bool) -> None:
-        """The receiver closed the connection. `replayable`: it was a reused connection, and no byte was received."""
+        """The receiver closed the connection. `replayable`: it was an idle connection, and no byte was received."""
 
     def lost(self, connection: Connection) -> None:
         """The connection is closed, for any reason; called once, before `dropped`."""
@@ -93,7 +93,6 @@ class Connection(asyncio.Protocol):
         "_retry_after",
         "_status",
         "_transport",
-        "_used",
         "_wants_headers",
         "destination",
         "idle_since_ns",
@@ -112,11 +111,11 @@ class Connection(asyncio.Protocol):
         self._cache = cache
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
-        self._used = False
         self._wants_headers = False
         self._body_bytes_max = limits.response_body_bytes_max
         self.destination = destination
         self.request: RequestInFlight | None = None
+        #: When it was last left idle, monotonic; 0: it never was.
         self.idle_since_ns = 0
         self.lost = False
         self._reset()
@@ -138,6 +137,11 @@ class Connection(asyncio.Protocol):
     def closing(self) -> bool:
         """Whether the connection is closing, even if that has not been reported yet."""
         return self._transport is None or self._transport.is_closing()
+
+    @property
+    def was_idle(self) -> bool:
+        """Whether the receiver may have closed it as idle: after an earlier request, or since its first did not come."""
+        return self.idle_since_ns > 0
 
     def start(self, request: RequestInFlight, now_us: int) -> None:
         """Sends the request in one write. Only for an idle connection."""
@@ -171,7 +175,6 @@ class Connection(asyncio.Protocol):
             return
         first = self._raw_bytes == 0 and not request.head_only
         if first and (known := self._cache.get(data)) is not None:
-            self._used = True
             self.request = None
             self._owner.answered(self, request, known, True)
             return
@@ -191,7 +194,7 @@ class Connection(asyncio.Protocol):
         elif self._complete:
             reusable = self._keep_alive and not self._extra and problem is None
             again = request.replayable and not request.replayed
-            if self._status == _REQUEST_TIMEOUT and self._used and not reusable and again:
+            if self._status == _REQUEST_TIMEOUT and self.was_idle and not reusable and again:
                 # The receiver sent it on the idle connection before the request arrived (RFC 9110 section 15.5.9).
                 self.request = None
                 self._owner.dropped(self, request, NoResponse("CONNECTION_CLOSED"), True)
@@ -216,7 +219,7 @@ class Connection(asyncio.Protocol):
             return
         where = "before its response" if self._raw_bytes == 0 else "during its response"
         detail = f"the receiver closed the connection {where}" + (f" ({exc})" if exc else "")
-        replayable = self._used and self._raw_bytes == 0
+        replayable = self.was_idle and self._raw_bytes == 0
         self._owner.dropped(self, request, NoResponse("CONNECTION_CLOSED", detail), replayable)
 
     # -- called by the parser, while it is being fed
@@ -269,7 +272,6 @@ class Connection(asyncio.Protocol):
     def _settle(self, request: RequestInFlight, outcome: RequestOutcome, reusable: bool) -> None:
         self.request = None
         if reusable:
-            self._used = True
             if request.head_only:
                 # The parser still waits for the body that a response to HEAD announces but doesn't have.
                 self._parser = httptools.HttpResponseParser(self)

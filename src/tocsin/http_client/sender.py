@@ -20,10 +20,10 @@ _Opened = Connection | NoResponse | NotSent
 class Sender:
     """Sends each request once a connection is free, and reports its outcome through `finish`, never from inside `send`.
 
-    A receiver may close an idle connection just when it is reused. If such a connection closes before the first byte of a
-    response, the request is replayed once, immediately, on a fresh connection: at-least-once delivery allows this, and
-    without it this common race would cost a timer one of its attempts, often its only one. The same applies to a 408 on a
-    reused connection that closes. A request that must not be sent twice is never replayed.
+    A receiver may close an idle connection just when a request is sent on it. If such a connection closes before the first
+    byte of a response, the request is replayed once, immediately, on a fresh connection: at-least-once delivery allows this,
+    and without it this common race would cost a timer one of its attempts, often its only one. The same applies to a 408 on
+    such a connection, which closes. A request that must not be sent twice is never replayed.
     """
 
     def __init__(

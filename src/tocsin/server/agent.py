@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from tocsin.model.errors import SchemaTooNew, StoreLocked, StoreUnreachable
@@ -49,7 +49,8 @@ class ServiceAgent:
 
     `observe` receives the events, in addition to metrics and logs. The agent shares the node's HTTP client with the
     timers and, if `agent_timer` is `engine`, their engine: then the engine invokes `caller` for them, which must be running
-    before `start`. `timers_shared`: the other nodes have the same timer store.
+    before `start`. `timers_shared`: the other nodes have the same timer store. `fatal` is called, in any thread, with an
+    error after which the process has to exit.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class ServiceAgent:
         claimant: Claimant,
         *,
         timers_shared: bool,
+        fatal: Callable[[BaseException], None] | None = None,
     ) -> None:
         self._settings = settings
         self.limits = settings.agent
@@ -72,6 +74,7 @@ class ServiceAgent:
         self._rules = rules
         self._claimant = claimant
         self._timers_shared = timers_shared
+        self._fatal = fatal
         self._log = EventLog(time.monotonic, "tocsin.agent")
         self._observer = observe
         self.metrics = AgentMetrics(self._gauges)
@@ -172,7 +175,7 @@ class ServiceAgent:
     # ------------------------------------------------------------------ turns
 
     def _new_database(self) -> AgentDatabase:
-        return agent_database(self._settings.agent_database_url(), self._sql, self._claimant)
+        return agent_database(self._settings.agent_database_url(), self._sql, self._claimant, self._fatal)
 
     def _can_stand_by(self, database: AgentDatabase) -> bool:
         """False for timers in an engine that other nodes do not share: a takeover would lose them."""

@@ -356,6 +356,7 @@ class Server:
             self._call_observer(parts.observers),
             Claimant(parts.identity.name, parts.identity.incarnation.hex()),
             timers_shared=parts.peers is not None,
+            fatal=self._on_fatal,
         )
         parts.observers.metrics.registry.register(agent.metrics)
         parts.ends.push_async_callback(agent.stop)

@@ -106,12 +106,15 @@ async def _serve(settings: Settings, *, movable_clock: bool) -> int:
         os._exit(EXIT_FATAL)
 
     paused = asyncio.Event()
+    tasks = []
     try:
         dev = DevClock(open_dev_folder(settings), settings) if movable_clock else None
         if place is None:
             pipe, server = None, Server(settings, on_fatal=on_fatal, on_pause=paused.set, dev=dev)
         else:
             pipe = ControlPipe(place.control_pipe)
+            # From the start: one that waits for its store would keep the port from its parent's successor.
+            tasks.append(loop.create_task(_follow(pipe, wanted)))
             listener = socket.socket(fileno=place.listener)
             listener.setblocking(False)
             server = Server(settings, on_fatal=on_fatal, on_pause=paused.set, listener=listener, place=place)
@@ -121,7 +124,6 @@ async def _serve(settings: Settings, *, movable_clock: bool) -> int:
         print(f"tocsin: can't start: {error}", file=sys.stderr)
         return EXIT_START
     reduce_collections()
-    tasks = []
     if pipe is None:
         loop.add_signal_handler(signal.SIGHUP, server.reload)
         print(f"Tocsin serves on {server.url} (API docs: {server.url}/docs). Stop with Ctrl-C.", flush=dev is None)
@@ -129,7 +131,7 @@ async def _serve(settings: Settings, *, movable_clock: bool) -> int:
             shown = format_instant(dev.read().now_us)
             print(f"Its clock shows {shown}; `tocsin clock advance 1h` moves it. Data: {dev.folder.folder}", flush=True)
     else:
-        tasks = [loop.create_task(_report_when_ready(server, pipe)), loop.create_task(_follow(pipe, wanted))]
+        tasks.append(loop.create_task(_report_when_ready(server, pipe)))
     while await _paused_first(paused, wanted):
         listener = server.hand_over()
         await server.stop()

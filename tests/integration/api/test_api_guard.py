@@ -377,6 +377,27 @@ async def test_the_longest_waiting_connection_is_closed_for_a_new_one() -> None:
     assert api.clients.count == 2
 
 
+async def test_connections_that_clients_have_reset_make_no_room_for_others() -> None:
+    service = FakeTimerService()
+    service.holding = True
+    limits = ApiLimits()
+    api = make_api(service, Keys(), limits=limits, clients=Clients(limits, 3))
+    busy, also_busy, reset = Connection(api), Connection(api), Connection(api)
+    for connection in (busy, also_busy, reset):
+        await connection.send(post())
+    # The outcome of its create comes only when the connection has been lost.
+    reset.transport.abort()
+    await asyncio.sleep(0)
+    service.release()
+    await reset.idle()
+    service.holding = True
+    last = Connection(api)
+    await last.send(post())
+    refused = Connection(api)
+    assert [each.transport.closing for each in (busy, also_busy, last, refused)] == [False, False, False, True]
+    assert api.clients.count == 3
+
+
 async def test_incomplete_bodies_share_a_memory_limit_and_whole_requests_need_none() -> None:
     limits = ApiLimits(request_bodies_bytes_max=1_000_000, batch_request_bytes_max=400_000)
     clients = Clients(limits)

@@ -76,7 +76,7 @@ class ScriptedServer:
 
     def _created(self, body: dict[str, Any]) -> dict[str, Any]:
         known = {"status": "pending", "attempts": 0, "executeAt": "2099-01-01T00:00:00Z", "shardId": 3}
-        timer = known | {name: value for name, value in body.items() if name != "delay"}
+        timer = known | {name: value for name, value in body.items() if name not in ("delay", "idempotencyKey")}
         self.timers[body["namespace"], body["id"]] = timer
         return timer
 

@@ -10,7 +10,7 @@ import sys
 import msgspec
 import pytest
 
-from tests.integration.cli.conftest import answer
+from tests.integration.cli.conftest import answer, problem
 from tests.support.cases import each
 from tocsin.administration import api_keys
 from tocsin.build_info import versions_text
@@ -306,3 +306,11 @@ class TestProgram:
         assert ran.code == 1
         assert "unexpected RuntimeError: surprise" in ran.err
         assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(("arguments", "requests"), [(("3d",), 1), (("--to", "2099-01-01T00:00:00Z"), 7)])
+def test_a_clock_is_not_moved_twice_by_a_duration(tocsin, scripted, monkeypatch, arguments, requests):
+    monkeypatch.setattr("time.sleep", lambda pause_s: None)
+    scripted.script = [problem(503, "STORE_FAILURE")] * 10
+    assert tocsin("clock", "advance", *arguments, "--server", scripted.url).code == 1
+    assert len(scripted.received) == requests

@@ -231,13 +231,16 @@ def test_a_demo_joins_no_store_that_the_environment_names(tmp_path):
     env = {
         **os.environ,
         "TOCSIN_STORE": f"sqlite:///{tmp_path / 'real.db'}",
+        "DB_PATH": str(tmp_path / "agent.db"),
+        "TOCSIN_BROKER": "nats://127.0.0.1:9",
         "TOCSIN_INBOX_NAMESPACES": "default",
         "TOCSIN_INBOX_URL": "mysql://nobody@127.0.0.1:9/orders",
     }
     ran = subprocess.run([*MAIN, "demo", "--plain"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert ran.returncode == 2
-    assert "leave out what is set by TOCSIN_STORE, TOCSIN_INBOX_URL" in " ".join(ran.stderr.split())
-    assert not (tmp_path / "real.db").exists()
+    named = "TOCSIN_STORE, TOCSIN_INBOX_URL, DB_PATH, TOCSIN_BROKER"
+    assert f"leave out what is set by {named}" in " ".join(ran.stderr.split())
+    assert not {"real.db", "agent.db"} & {file.name for file in tmp_path.iterdir()}
 
 
 @pytest.fixture(params=["defaults", "nats and engine", "postgresql"])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
+from tests.integration.cli.conftest import answer, problem
 from tests.support.cases import each
 from tests.support.patience import PATIENCE_S
 from tocsin.cli.receiver import ReceiverResponse
@@ -78,3 +81,26 @@ def test_refusals_name_the_option_and_the_remedy(cli, arguments, code, text):
     ran = cli("schedules", *arguments)
     assert ran.code == code
     assert text in ran.err
+
+
+PAST = ("--after", "2020-01-01T00:00:00Z", "--before", "2020-01-01T01:00:00Z")
+
+
+@pytest.mark.parametrize("command", [("trigger", "s"), ("backfill", "s", *PAST)], ids=["trigger", "backfill"])
+class TestWhatIsDoneAgainByEachRequest:
+    @pytest.mark.parametrize("refusal", [problem(503, "SHARD_UNAVAILABLE", "moving"), ReceiverResponse(503, b"proxy")])
+    def test_it_is_not_repeated_if_its_outcome_is_unknown(self, tocsin, scripted, monkeypatch, command, refusal):
+        monkeypatch.setattr("time.sleep", lambda pause_s: None)
+        scripted.script = [refusal]
+        ran = tocsin("schedules", *command, "--server", scripted.url)
+        assert (ran.code, len(scripted.received)) == (1, 1)
+        assert "it may have been done, so look before you repeat the command" in ran.err
+
+    @pytest.mark.parametrize(
+        "refusal", [problem(503, "REQUEST_EXPIRED"), problem(503, "NO_ROOM_FOR_BODY"), problem(429, "OVERLOADED")]
+    )
+    def test_it_is_repeated_if_nothing_was_done(self, tocsin, scripted, monkeypatch, command, refusal):
+        monkeypatch.setattr("time.sleep", lambda pause_s: None)
+        scripted.script = [refusal, answer({"scheduleId": "s", "nextInstants": []})]
+        ran = tocsin("schedules", *command, "--server", scripted.url)
+        assert (ran.code, len(scripted.received)) == (0, 2), ran.err

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import concurrent.futures
 import io
 import json
 
+import msgspec
 import pytest
 
 from tests.integration.cli.conftest import answer, problem
+from tocsin.cli.rows import COLUMNS, READ_ONLY
+from tocsin.web.http import wire
 
 HOOK = "http://hook.example/x"
 
@@ -82,6 +86,30 @@ class TestImport:
         assert ran.code == 1
         assert (ran.json()["created"], ran.json()["failed"]) == (500, 1_000)
 
+    def test_a_repeated_batch_has_the_same_keys_and_only_the_first_try_declares_them_new(
+        self, tocsin, scripted, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr("time.sleep", lambda pause_s: None)
+        scripted.script = [problem(503, "SHARD_UNAVAILABLE", "outcome unknown")]
+        (tmp_path / "t.jsonl").write_text(lines_of(timer(1), timer(2)))
+        assert tocsin("timers", "import", "t.jsonl", "--server", scripted.url).code == 0
+        first, second = scripted.received
+        keys = [[each["idempotencyKey"] for each in json.loads(sent.body)["timers"]] for sent in scripted.received]
+        assert keys[0] == keys[1]
+        assert len(set(keys[0])) == 2
+        assert first.headers.get("tocsin-first-try") == "1"
+        assert "tocsin-first-try" not in second.headers
+
+    def test_a_row_of_the_report_keeps_its_key(self, tocsin, scripted, tmp_path):
+        unknown = {"error": {"error": "SHARD_UNAVAILABLE", "message": "outcome unknown", "errors": []}}
+        scripted.script = [answer({"results": [unknown]})]
+        (tmp_path / "t.jsonl").write_text(lines_of(timer(1)))
+        assert tocsin("timers", "import", "t.jsonl", "--server", scripted.url).code == 1
+        assert tocsin("timers", "import", "t.jsonl.errors.jsonl", "--server", scripted.url).code == 0
+        sent = [json.loads(each.body)["timers"][0]["idempotencyKey"] for each in scripted.received]
+        assert sent[0] == sent[1]
+        assert "tocsin-first-try" not in scripted.received[1].headers
+
     def test_an_unreachable_server_reports_the_line_to_continue_from(self, tocsin, scripted, tmp_path):
         (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(5_000))))
 
@@ -98,6 +126,19 @@ class TestImport:
         rest = tocsin("timers", "import", "t.jsonl.errors.jsonl", "--json", "--server", scripted.url)
         assert rest.json()["created"] == 1_000
         assert len(scripted.timers) == 5_000
+
+    def test_a_continued_import_adds_to_the_report(self, tocsin, scripted, tmp_path):
+        bad = timer(3)
+        del bad["callbackUrl"]
+        (tmp_path / "t.jsonl").write_text(lines_of(timer(1), timer(2), bad))
+        scripted.script = [problem(403, "FORBIDDEN", "not yours")]
+        assert tocsin("timers", "import", "t.jsonl", "--server", scripted.url).code == 1
+        report = tmp_path / "t.jsonl.errors.jsonl"
+        assert tocsin("timers", "import", "t.jsonl", "--from-line", "3", "--server", scripted.url).code == 1
+        assert [json.loads(line)["line"] for line in report.read_text().splitlines()] == [1, 2, 3, 3]
+        # From the first line on it is another import, with a report of its own.
+        assert tocsin("timers", "import", "t.jsonl", "--server", scripted.url).code == 1
+        assert [json.loads(line)["line"] for line in report.read_text().splitlines()] == [3]
 
     def test_ctrl_c_reports_the_line_to_continue_from(self, tocsin, scripted, tmp_path, monkeypatch):
         (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(5_000))))
@@ -131,6 +172,39 @@ class TestImport:
         assert ran.code == 2
         assert message in ran.err
 
+    @pytest.mark.parametrize("name", ["t.jsonl", "t.csv"])
+    def test_where_a_file_can_not_be_read_any_more_what_was_sent_is_accounted_for(
+        self, tocsin, scripted, tmp_path, name
+    ):
+        rows = (
+            [f"t{i},1h,{HOOK}\n" for i in range(2_500)]
+            if name == "t.csv"
+            else [lines_of(timer(i)) for i in range(2_500)]
+        )
+        head = "id,delay,callbackUrl\n" if name == "t.csv" else ""
+        (tmp_path / name).write_bytes((head + "".join(rows)).encode() + b"\xff\xfe\n")
+        scripted.script = [problem(403, "FORBIDDEN", "not yours")]
+        ran = tocsin("timers", "import", name, "--in-flight", "2", "--json", "--server", scripted.url)
+        assert ran.code == 1
+        assert "is not UTF-8 text" in ran.err
+        # Which of the two batches met the refusal is up to the threads; each line is in the report, created or unsent.
+        unread = 2_001 + bool(head)
+        assert (ran.json()["created"], ran.json()["failed"], ran.json()["unreadFromLine"]) == (1_000, 1_000, unread)
+        assert f"--from-line {unread}" in ran.err
+        assert len((tmp_path / f"{name}.errors.jsonl").read_text().splitlines()) == 1_000
+
+    def test_a_file_that_can_not_be_read_from_its_beginning_is_wrong_usage(self, tocsin, tmp_path):
+        (tmp_path / "t.jsonl").write_bytes(b"\xff\n")
+        ran = tocsin("timers", "import", "t.jsonl")
+        assert (ran.code, "is not UTF-8 text" in ran.err, "Created" in ran.err) == (2, True, False)
+
+    def test_standard_input_is_read_as_utf_8_whatever_the_locale(self, tocsin, scripted, monkeypatch):
+        # As Python opens it in the locale C.
+        text = (lines_of(timer(1)) + "…").encode() + b"\xff\n"
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text), "ascii", errors="surrogateescape"))
+        ran = tocsin("timers", "import", "-", "--server", scripted.url)
+        assert (ran.code, "is not UTF-8 text" in ran.err) == (2, True), ran.err
+
     def test_invalid_csv_rows_name_their_line(self, tocsin, scripted, tmp_path):
         (tmp_path / "t.csv").write_text(f"id,delay,callbackUrl,payload\na,1s,{HOOK},nonsense\nb,1s,{HOOK},1,2,3\n")
         ran = tocsin("timers", "import", "t.csv", "--server", scripted.url)
@@ -147,7 +221,8 @@ class TestRoundTrip:
         timers = [
             timer(
                 i, payload=payload, tags=["x", "y"], retryPolicy=policy, expireAfter="15m", description="“A”, b",
-                flowKey="customer:7",
+                flowKey="customer:7", credential="billing", method="PUT", callbackTimeoutSeconds=2.5,
+                onFailure={"url": HOOK, "headers": {"X-Team": "a, b"}}, onSuccess={"url": HOOK}, onRecovery={"url": HOOK},
             )
             for i in range(2_100)
         ]  # fmt: skip
@@ -160,6 +235,34 @@ class TestRoundTrip:
         assert "Exported 2,100 timers" in ran.err
         scripted.timers.clear()
         assert tocsin("timers", "import", out, "--server", scripted.url).code == 0
+        assert scripted.timers == before
+
+    @pytest.mark.parametrize(
+        "tags", [["a;b", "c"], ['["x"]'], ["[x"], ["[1]", "y"], ["a;", 'q"'], ["x y", "z"]], ids=json.dumps
+    )
+    def test_a_csv_file_keeps_tags_whatever_their_characters(self, tocsin, scripted, tmp_path, tags):
+        (tmp_path / "in.jsonl").write_text(lines_of(timer(1, tags=tags)))
+        assert tocsin("timers", "import", "in.jsonl", "--server", scripted.url).code == 0
+        assert tocsin("timers", "export", "-o", "out.csv", "--server", scripted.url).code == 0
+        scripted.timers.clear()
+        assert tocsin("timers", "import", "out.csv", "--server", scripted.url).code == 0
+        assert scripted.timers["default", "t00001"]["tags"] == tags
+
+    def test_every_field_of_a_create_is_a_column_or_belongs_to_the_request_alone(self):
+        fields = {field.encode_name for field in msgspec.structs.fields(wire.CreateTimer)}
+        shown = {field.encode_name for field in msgspec.structs.fields(wire.Timer)}
+        assert fields - set(COLUMNS) == {"onConflict", "maxDelay", "collect", "idempotencyKey", "timerId"}
+        assert shown - set(COLUMNS) <= READ_ONLY | {"explanation"}
+
+    def test_a_csv_file_keeps_the_largest_body(self, tocsin, scripted, tmp_path):
+        body = {"base64": base64.b64encode(bytes(100 * 1024)).decode(), "contentType": "application/octet-stream"}
+        (tmp_path / "in.jsonl").write_text(lines_of(timer(1, body=body)))
+        assert tocsin("timers", "import", "in.jsonl", "--server", scripted.url).code == 0
+        before = dict(scripted.timers)
+        assert tocsin("timers", "export", "-o", "out.csv", "--server", scripted.url).code == 0
+        scripted.timers.clear()
+        ran = tocsin("timers", "import", "out.csv", "--server", scripted.url)
+        assert ran.code == 0, ran.err
         assert scripted.timers == before
 
     def test_finished_timers_are_imported_only_on_request(self, tocsin, scripted, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from callback_receivers import OK, Peer, an_invocation, answer_with, closing_at_the_second, keep_answering
 from tests.support.cases import each
 
@@ -92,6 +93,34 @@ async def test_a_request_on_a_reused_connection_that_closes_is_replayed(
     assert (first.outcome, second.outcome) == (TOOK, TOOK)
     assert receiver.connections == 2
     assert [headers["webhook-id"] for _, headers, _ in receiver.requests] == ["m1", "m2", "m2"]
+
+
+async def test_a_connection_that_was_open_too_late_for_its_request_may_be_closed_as_idle(
+    receive: Any, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller, loop = client.caller, asyncio.get_running_loop()
+    connect = caller._connector.connect
+
+    async def too_late(*arguments: Any) -> Any:
+        opened = await connect(*arguments)
+        # Before the sender is notified.
+        loop.call_soon(caller._expired, next(iter(caller._in_flight)), 0)
+        return opened
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        if peer.number > 1:
+            await peer.send(OK)
+
+    receiver = await receive(script)
+    with monkeypatch.context() as patched:
+        patched.setattr(caller._connector, "connect", too_late)
+        first = (await client.call(receiver.url)).outcome
+    assert isinstance(first, NoResponse)
+    assert (first.code, caller.connections) == ("TIMEOUT", 1)
+    assert (await client.call(receiver.url, message_id="m2")).outcome == TOOK
+    assert receiver.connections == 2
+    assert [headers["webhook-id"] for _, headers, _ in receiver.requests] == ["m2", "m2"]
 
 
 async def test_a_request_is_replayed_only_once(receive: Any, client: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,24 @@ async def test_calls_need_a_place_and_are_moved_there(server_with_agent: ServerP
     found = (await Client(after.address).get(f"/api/v1/tenants/{tenant}/service-calls?limit=10"))[1]["serviceCalls"]
     assert {(each["serviceCallId"], each["status"]) for each in found} == {(each, "Scheduled") for each in submitted}
     assert await after.stop() == 0
+
+
+@pytest.mark.parametrize("names", ["environment", "file"])
+async def test_calls_are_found_in_the_data_folder_of_a_store_elsewhere(names: str, tmp_path: Path) -> None:
+    store, folder, moved = tmp_path / "fast" / "tocsin.db", tmp_path / "data", tmp_path / "moved"
+    (tmp_path / "fast").mkdir()
+    server = ServerProcess(folder, "--store", f"sqlite:///{store}")
+    await server.start()
+    await submit(Client(server.address), new_id(), NOWHERE, dueAt=format_instant(now_us() + US_PER_DAY))
+    assert await server.stop() == 0
+    config = tmp_path / "source.toml"
+    config.write_text(f'data_dir = "{folder}"\n')
+    source = ("--from", f"sqlite:///{store}", *(("--from-config", str(config)) if names == "file" else ()))
+    around = {"TOCSIN_DATA_DIR": str(folder)} if names == "environment" else {}
+    to = ("--to", f"sqlite:///{moved / 'tocsin.db'}")
+    code, out, err = await command("transfer", *source, *to, "--json", timeout_s=60.0, env=around)
+    assert (code, json.loads(out)["calls"], "There is no" in err) == (0, 1, False), err
+    assert (moved / "agent.db").exists()
 
 
 async def test_calls_stay_in_a_database_that_both_sides_name(server_with_agent: ServerProcess, tmp_path: Path) -> None:

@@ -113,15 +113,21 @@ class AgentDatabase(Database):
         """Locks, migrates and connects. `close` is called if it raises."""
 
 
-def agent_database(url: str, settings: SqlSettings | None = None, claimant: Claimant | None = None) -> AgentDatabase:
+def agent_database(
+    url: str,
+    settings: SqlSettings | None = None,
+    claimant: Claimant | None = None,
+    on_commit_io_error: Callable[[Exception], None] | None = None,
+) -> AgentDatabase:
     """`sqlite:///relative/path`, `sqlite:////absolute/path`, `sqlite://` (in memory), or `postgresql://user@host/name`.
-    Raises ConfigError for any other."""
+    `on_commit_io_error` is called when what SQLite has on the disk is unknown, in any thread. Raises ConfigError for any
+    other URL."""
     # Only the driver that is used is imported.
     kind, _, rest = url.partition("://")
     if kind == "sqlite" and (not rest or rest.startswith("/")):
         from tocsin.stores.service_calls.sqlite import SqliteDatabase
 
-        return SqliteDatabase(rest.removeprefix("/"), settings or SqlSettings())
+        return SqliteDatabase(rest.removeprefix("/"), settings or SqlSettings(), on_commit_io_error)
     if kind == "postgresql" and urlsplit(url).path:
         from tocsin.stores.service_calls.postgresql import PostgresqlDatabase
 

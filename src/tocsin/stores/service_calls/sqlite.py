@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from tocsin.model.errors import DefiniteFailure, StoreLocked, StoreUnavailable
+from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreLocked, StoreUnavailable
 from tocsin.ports.store import refuse_other_format
 from tocsin.private_files import make_database, make_folder
 from tocsin.sql.file_lock import FileLock, unwritable
@@ -21,7 +21,7 @@ from tocsin.stores.options import SqliteOptions
 from tocsin.stores.service_calls.database import AgentDatabase, StandingBy
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.stores.service_calls.statements import Row, Work
-from tocsin.stores.sqlite.connection import connect, migrate, sync_wal, translate_error
+from tocsin.stores.sqlite.connection import connect, migrate, sync_wal, translate_error, unwritable_after
 
 T = TypeVar("T")
 
@@ -72,12 +72,20 @@ def completed(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class SqliteDatabase(AgentDatabase):
-    """One thread writes, others read. A database in memory, without a `path`, has only the thread that writes."""
+    """One thread writes, others read. A database in memory, without a `path`, has only the thread that writes.
+
+    `on_commit_io_error` is called in that thread when a COMMIT fails with an I/O error other than that of a write. What is on
+    the disk is unknown then: the call raises OutcomeUnknown, and every later write is refused with StoreUnavailable until
+    the file is opened again."""
 
     shared = False
 
-    def __init__(self, path: str, settings: SqlSettings) -> None:
+    def __init__(
+        self, path: str, settings: SqlSettings, on_commit_io_error: Callable[[Exception], None] | None = None
+    ) -> None:
         super().__init__(settings)
+        self._commit_io_error: str | None = None
+        self._on_commit_io_error = on_commit_io_error
         self._path = None if path in ("", ":memory:") else Path(path)
         self._name = str(self._path or "SQLite in memory")
         self._lock = None if self._path is None else file_lock(self._path)
@@ -137,9 +145,13 @@ class SqliteDatabase(AgentDatabase):
         self, work: Work[T], committed: Callable[[], None] | None = None, unknown: Callable[[], None] | None = None
     ) -> T:
         """Runs `work` on the writing thread."""
-        return await self._opened().run(
-            lambda connection: completed(work(SqliteSession(connection))), committed, unknown
-        )
+
+        def checked(connection: apsw.Connection) -> T:
+            if self._commit_io_error is not None:
+                raise unwritable_after(self._name, self._commit_io_error)
+            return completed(work(SqliteSession(connection)))
+
+        return await self._opened().run(checked, committed, unknown)
 
     async def read(self, work: Work[T]) -> T:
         """Runs `work` on a reading thread, over one snapshot."""
@@ -203,12 +215,18 @@ class SqliteDatabase(AgentDatabase):
             if (translated := self._translate(error)) is error:
                 raise
             raise translated from error
+        self._commit_io_error = None
         self._writer = Writer("agent-database", connections[0], self._translate, group_max=settings.group_max)
         if path:
             self._readers = Readers("agent-database-read", connections[1:], self._translate)
 
     def _translate(self, error: BaseException, *, in_commit: bool = False) -> BaseException:
         translated = translate_error(error, self._name, in_commit=in_commit)
+        if isinstance(translated, OutcomeUnknown):
+            # As for the timers' file: after a failed fsync the next one would report success.
+            self._commit_io_error = str(error)
+            if self._on_commit_io_error is not None:
+                self._on_commit_io_error(translated)
         # Errors of a transaction's work, and of a wrong value, are not the database's: a message that led to a store error
         # would be delivered again forever.
         return error if type(translated) is DefiniteFailure else translated

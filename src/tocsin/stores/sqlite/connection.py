@@ -178,6 +178,11 @@ def no_space(folder: Path) -> StoreFull:
     return StoreFull(f"no space left in {folder}; free some, or use another disk")
 
 
+def unwritable_after(path: Path | str, reason: str) -> StoreUnavailable:
+    """The error for a write after a COMMIT that has failed with an I/O error."""
+    return StoreUnavailable(f"{path} accepts no writes after a failed commit ({reason}); check the disk and restart")
+
+
 def translate_error(error: E, path: Path | str, *, in_commit: bool = False) -> E | StoreError:
     """The store error for an error of the driver, or of a value. Any other is a defect of the program and returned as it
     is.

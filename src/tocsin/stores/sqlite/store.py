@@ -38,7 +38,15 @@ from tocsin.stores import TOTAL_SHARDS_DEFAULT
 from tocsin.stores.options import SqliteOptions
 from tocsin.stores.sqlite import lists, reads, writes
 from tocsin.stores.sqlite.checkpoint import Checkpointer
-from tocsin.stores.sqlite.connection import connect, has_no_space, migrate, no_space, sync_wal, translate_error
+from tocsin.stores.sqlite.connection import (
+    connect,
+    has_no_space,
+    migrate,
+    no_space,
+    sync_wal,
+    translate_error,
+    unwritable_after,
+)
 from tocsin.stores.sqlite.dialect import DIALECT
 from tocsin.stores.sqlite.rows import FAILURES, FAILURES_DESCENDING, failure_rows
 
@@ -229,10 +237,7 @@ class SqliteStore(SqlStore):
     async def _write(self, work: Callable[[apsw.Connection], T]) -> T:
         def checked(connection: apsw.Connection) -> T:
             if self._commit_io_error is not None:
-                raise StoreUnavailable(
-                    f"{self._path} accepts no writes after a failed commit ({self._commit_io_error}); check the disk and "
-                    "restart"
-                )
+                raise unwritable_after(self._path, self._commit_io_error)
             return work(connection)
 
         return await self._opened(self._writer).run(checked)

@@ -149,7 +149,10 @@ class Clients:
         self.release_response(connection)
 
     def wait(self, connection: ClientConnection, waits: Waits | None) -> None:
-        """Sets what the connection waits for from now on; None: it is busy."""
+        """Sets what the connection waits for from now on; None: it is busy. One that has left waits for nothing: it would be
+        closed in place of another, and that would make no room."""
+        if connection not in self._open:
+            waits = None
         before = connection.waits
         if before is not None:
             del self._waiting[before][connection]
