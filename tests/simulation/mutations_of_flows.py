@@ -210,7 +210,7 @@ MUTATIONS = [
     ),
     _mutation(
         "tokens that are taken during a commit are not stored",
-        leave_out(TOKENS + "TokenRows.written", "account.full_at == full_at"),
+        never(TOKENS + "TokenRows.written", "account.full_at != full_at"),
         caught_by=_SLOW + "test_tokens_that_are_taken_during_a_commit_are_stored_by_the_next",
     ),
     _mutation(
@@ -222,5 +222,20 @@ MUTATIONS = [
             to="self._full_at = rate.count * (now_us + full_in_us)",
         ),
         caught_by=_SLOW + "test_a_clock_that_was_wrong_closes_no_key_for_longer_than_the_bucket_takes",
+    ),
+    _mutation(
+        "a lost claim takes along what it had not stored",
+        drop("tocsin.timers.engine.shard:Shard.lose", "self._tokens_left"),
+        caught_by=_SLOW + "test_a_claim_that_is_lost_before_its_tokens_are_stored_forgets_nothing",
+    ),
+    _mutation(
+        "an old home takes the accounts of a new rule for complete",
+        replace("tocsin.timers.engine.flow_home:RuleAccounts._begin_slow", "self._made_at_us", by="self._since_us"),
+        caught_by=_SLOW + "test_a_rule_that_is_deleted_and_made_again_goes_by_its_rows",
+    ),
+    _mutation(
+        "a row of tokens that is refused once is not stored",
+        never("tocsin.timers.engine.committer:CommitLane._commit_tokens", "place != refused"),
+        caught_by=_SLOW + "test_a_refused_row_leaves_those_of_other_keys",
     ),
 ]

@@ -11,7 +11,7 @@ import pytest
 from tests.simulation.crowd import Crowd
 from tests.simulation.test_flows import check_forgotten, check_rate, rule
 from tocsin.administration import FLOW_RECORDS, flows
-from tocsin.model.errors import DefiniteFailure, StoreUnavailable
+from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreUnavailable
 from tocsin.model.flow import Flow, FlowLimits, Rate
 from tocsin.model.ids import flow_uuid, shard_of
 from tocsin.ports.observer import LoadFailed, WriteRefused
@@ -30,6 +30,10 @@ def crowd_with(*rules: Flow, timers: int = 4, key: str = "customer:x") -> Crowd:
     for i in range(timers):
         crowd.keep(f"t{i}", "fine", 0, shard=i % SHARDS, flow=key)
     return crowd
+
+
+def has_tokens(batches: Sequence[ShardBatch]) -> bool:
+    return any(row.namespace == "a/flow" for batch in batches for row in batch.history)
 
 
 def token_rows(crowd: Crowd) -> list[HistoryRow]:
@@ -84,7 +88,7 @@ def test_tokens_that_were_just_taken_are_stored_before_the_shard_is_left() -> No
     apply = crowd.store.apply
 
     async def away(batches: Sequence[ShardBatch]) -> list[Applied]:
-        if crowd.loop.time() < 7 and any(row.namespace == "a/flow" for batch in batches for row in batch.history):
+        if crowd.loop.time() < 7 and has_tokens(batches):
             raise StoreUnavailable("away")
         return await apply(batches)
 
@@ -106,7 +110,7 @@ def test_tokens_that_are_taken_during_a_commit_are_stored_by_the_next() -> None:
     apply, slow = crowd.store.apply, [3]
 
     async def slowly(batches: Sequence[ShardBatch]) -> list[Applied]:
-        if slow and any(row.namespace == "a/flow" for batch in batches for row in batch.history):
+        if slow and has_tokens(batches):
             await asyncio.sleep(slow.pop())
         return await apply(batches)
 
@@ -119,6 +123,77 @@ def test_tokens_that_are_taken_during_a_commit_are_stored_by_the_next() -> None:
 
     crowd.run(100, restart)
     assert len(crowd.receivers.calls) == 2
+
+
+def test_a_claim_that_is_lost_before_its_tokens_are_stored_forgets_nothing() -> None:
+    crowd = crowd_with(rule("customer:", FlowLimits(RATE)), timers=0)
+    home = shard_of(0, flow_uuid("a", "customer:", "customer:x"), SHARDS, SHARDS)
+    for i in range(4):
+        crowd.keep(f"t{i}", "fine", 0, shard=1 - home, flow="customer:x")
+    apply, failures = crowd.store.apply, [1, 2]
+
+    async def unconfirmed(batches: Sequence[ShardBatch]) -> list[Applied]:
+        if failures and has_tokens(batches):
+            failures.pop()
+            raise OutcomeUnknown("no answer")
+        return await apply(batches)
+
+    crowd.store.apply = unconfirmed  # type: ignore[method-assign]
+
+    async def restart() -> None:
+        await asyncio.sleep(30)
+        await crowd.restart()
+
+    crowd.run(60, restart)
+    assert not failures
+    assert len(crowd.receivers.calls) == 1
+
+
+def test_a_refused_row_leaves_those_of_other_keys() -> None:
+    crowd = crowd_with(rule("customer:", FlowLimits(RATE)), timers=0)
+    for key in "wxyz":
+        for i in range(2):
+            crowd.keep(f"{key}{i}", "fine", 0, shard=i, flow=f"customer:{key}")
+    refused, apply, transient = flow_uuid("a", "customer:", "customer:x"), crowd.store.apply, [1]
+
+    async def refusing(batches: Sequence[ShardBatch]) -> list[Applied]:
+        rows = [row for batch in batches for row in batch.history if row.namespace == "a/flow"]
+        if any(row.uuid == refused for row in rows) or (len(rows) == 1 and transient and transient.pop()):
+            raise DefiniteFailure("refused")
+        return await apply(batches)
+
+    crowd.store.apply = refusing  # type: ignore[method-assign]
+
+    async def restart() -> None:
+        await asyncio.sleep(10)
+        assert sum(isinstance(event, WriteRefused) for event in crowd.events) == 1
+        await crowd.restart()
+
+    crowd.run(60, restart)
+    # That of which no row could be written twice, the others once.
+    assert len(crowd.receivers.calls) == 5
+    assert not transient
+
+
+def test_a_rule_that_is_deleted_and_made_again_goes_by_its_rows() -> None:
+    rate = Rate(1, 61 * SECOND)
+    crowd = crowd_with(rule("customer:", FlowLimits(rate)), timers=0)
+    # The home is older than the bucket takes to fill.
+    crowd.keep("before", "fine", 100, flow="customer:x")
+    crowd.keep("after", "fine", 120, flow="customer:x")
+
+    async def change() -> None:
+        await asyncio.sleep(102)
+        (known,) = await flows(crowd.store)
+        await FLOW_RECORDS.delete(crowd.store, "a", "customer:")
+        await crowd.context.refresh_namespaces()
+        await asyncio.sleep(8)
+        await FLOW_RECORDS.put(crowd.store, known)
+        await crowd.context.refresh_namespaces()
+
+    crowd.run(180, change)
+    first, second = crowd.receivers.calls
+    assert 61 * SECOND <= second.at_us - first.at_us < 65 * SECOND
 
 
 def test_tokens_are_kept_in_the_shard_of_the_home_until_all_are_there_again() -> None:
@@ -205,7 +280,7 @@ def test_a_store_that_refuses_the_row_stops_nothing_else() -> None:
     apply = crowd.store.apply
 
     async def refusing(batches: Sequence[ShardBatch]) -> list[Applied]:
-        if any(row.namespace == "a/flow" for batch in batches for row in batch.history):
+        if has_tokens(batches):
             raise DefiniteFailure("refused")
         return await apply(batches)
 

@@ -9,7 +9,9 @@ import pytest
 
 from tocsin.model.timer import Status
 from tocsin.ports.store import (
+    FLOWS_SUFFIX,
     SCHEDULES_SUFFIX,
+    TIMERS_END_US,
     Applied,
     HistoryRow,
     ListQuery,
@@ -232,6 +234,16 @@ class HistoryConformance(StoreSuite):
         changed = done._replace(execute_at=12, status=Status.FAILED, expires_at=50)
         await store.apply([replace(batch, history=[changed])])
         assert await listed(store, ListQuery(("default",), (0,), ALL)) == [changed]
+
+    async def test_history_behind_all_timers_is_in_lists_that_reach_there(self, store: Store) -> None:
+        batch, ended = await claimed(store), finished(row(1, 10))
+        tokens = finished(row(2))._replace(execute_at=TIMERS_END_US, namespace="default" + FLOWS_SUFFIX)
+        await store.apply([replace(batch, history=[ended, tokens])])
+        both = ListQuery(("default", tokens.namespace), (0,), ALL)
+        assert await listed(store, both) == [ended, tokens]
+        assert await listed(store, replace(both, execute_before=TIMERS_END_US)) == [ended]
+        assert await listed(store, replace(both, execute_after=TIMERS_END_US)) == [tokens]
+        assert (await store.fetch(0, [tokens.uuid]))[tokens.uuid].finished == tokens
 
     async def test_purge_removes_expired_rows(self, store: Store) -> None:
         batch = await claimed(store)

@@ -27,6 +27,7 @@ from tocsin.ports.observer import Observer
 from tocsin.ports.store import (
     FLOWS_SUFFIX,
     NOTIFICATIONS_SUFFIX,
+    TIMERS_END_US,
     FailurePlace,
     ListCursor,
     ListQuery,
@@ -42,6 +43,8 @@ from tocsin.timers.monitor_records import delete_monitors
 from tocsin.timers.namespaces import refuse_version
 from tocsin.timers.service import TimerService
 
+#: What rows of tokens of flows are stored as.
+_TOKENS = frozenset({Status.COMPLETED})
 #: What such a job has for a cursor after its beginning: rows are removed; nothing is left but the record.
 ROWS, RECORD = "rows", "record"
 #: Passes in a row that must find nothing. Stores read live, suspended and finished rows one after the other, so a pass may
@@ -166,10 +169,10 @@ class NamespaceDeletion:
         """Removes the tokens of the namespace's flows, which are in other shards. No node begins anything of it any more; a
         row that is written at this moment expires."""
         namespaces, cursor = self._service.namespaces, None
-        total = namespaces.total_shards
+        total, name = namespaces.total_shards, self._name + FLOWS_SUFFIX
         while True:
             query = ListQuery(
-                (self._name + FLOWS_SUFFIX,), range(total), frozenset(Status), cursor=cursor, limit=PAGE_ROWS
+                (name,), range(total), _TOKENS, execute_after=TIMERS_END_US, cursor=cursor, limit=PAGE_ROWS
             )
             page = await namespaces.read(self._store.list(query))
             await self.forget([Row(shard_of(0, row.uuid, total, total), row.uuid, None) for row in page.rows])

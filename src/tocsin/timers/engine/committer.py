@@ -22,7 +22,7 @@ from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, Ti
 from tocsin.ports.store import Applied, ShardBatch
 from tocsin.tasks import in_parallel
 from tocsin.timers.engine.assembly import RECKONING_MAX, Assembly
-from tocsin.timers.engine.flow_tokens import uuid_of
+from tocsin.timers.engine.flow_tokens import TokenPlace, uuid_of
 from tocsin.timers.engine.quotas import note_committed, reserve, room_for
 from tocsin.timers.engine.retention import note_recorded
 from tocsin.timers.engine.rows import ATTEMPT_RESULTS, Batch, ExistingRow, OpKind, RowRoom, WriteOp, turn_reason
@@ -35,6 +35,8 @@ _FINISHED_FIRST, _FINISHED_MIN = 400, 100
 #: commits, and up to half of their rows even if clients' writes would fill them. Else a node that creates as much as it fires
 #: would record fewer results than it gets, for as long as that lasts.
 _BEHIND_US = 3_000_000
+#: Rows with tokens of slow rates that a commit has at least, if there are any, so that a backlog does not keep them back.
+_TOKENS_LEAST = 10
 #: Pause between two checks of clients' deadlines while a commit is under way, as a share of `write_timeout`.
 _DEADLINE_CHECK_SHARE = 0.1
 #: Operations after it are not clients' changes of timers.
@@ -242,10 +244,12 @@ class CommitLane:
                 self._context.observe(WriteRefused(shard.shard_id, uuid, reason))
             if batch.refused:
                 shard.changed()
+            writes = batch.writes
+            left -= writes + len(batch.finished) + len(batch.events_removed)
             if finished_max and window.queue.tokens.waits:
-                self._add_tokens(window, batch)
-            if (writes := batch.writes) or batch.finished or batch.drains_events or batch.tokens:
-                left -= writes + len(batch.finished) + len(batch.events_removed) + len(batch.tokens)
+                self._add_tokens(window, batch, max(left, _TOKENS_LEAST))
+                left -= len(batch.tokens)
+            if writes or batch.finished or batch.drains_events or batch.tokens:
                 writes_left -= writes
                 finished_left = max(finished_left - len(batch.finished), 0)
                 batches.append((shard, batch))
@@ -291,8 +295,8 @@ class CommitLane:
             assembly.turn_reason = partial(turn_reason, self._context.flows, now_us)
         return assembly
 
-    def _add_tokens(self, window: Window, batch: Batch) -> None:
-        window.queue.tokens.add_to(batch, self._context.planning_us(), self._context.flow_time_us())
+    def _add_tokens(self, window: Window, batch: Batch, most: int) -> None:
+        window.queue.tokens.add_to(batch, most, self._context.planning_us(), self._context.flow_time_us())
 
     async def _write(self, batches: list[tuple[Shard, Batch]]) -> None:
         """Applies the batches and reports them to their windows. If the store raises, no window has changed."""
@@ -483,19 +487,32 @@ class CommitLane:
         return True
 
     async def _commit_tokens(self, shard: Shard) -> bool:
-        """Commits tokens of slow rates by themselves. Those that fail are left out until they change again, so that they
-        keep nothing else from being written."""
+        """Commits tokens of slow rates by themselves, in ever smaller parts until one that fails is alone. That one is left
+        out after a second try, until it changes again, so that it keeps nothing else from being written."""
         window = shard.window
-        if window is None or not window.queue.tokens.waits:
+        if window is None:
             return True
-        batch = Batch(ShardBatch(window.shard_id, window.epoch, window.incarnation))
-        self._add_tokens(window, batch)
-        error = await self._try([(shard, batch)])
-        if error is None or isinstance(error, StoreUnavailable):
-            return error is None
-        for place, _, _ in batch.tokens:
-            self._context.observe(WriteRefused(shard.shard_id, uuid_of(place), str(error)))
-        window.queue.tokens.written(batch)
+        tokens = window.queue.tokens
+        left = most = len(tokens.unsaved)
+        refused: TokenPlace | None = None
+        while left > 0 and tokens.waits and shard.window is window:
+            batch = Batch(ShardBatch(window.shard_id, window.epoch, window.incarnation))
+            self._add_tokens(window, batch, most)
+            error = await self._try([(shard, batch)])
+            if isinstance(error, StoreUnavailable):
+                return False
+            if error is not None and most > 1:
+                most = (most + 1) // 2
+                continue
+            if error is not None and batch.tokens:
+                ((place, _, _),) = batch.tokens
+                if place != refused:
+                    refused = place
+                    continue
+                self._context.observe(WriteRefused(shard.shard_id, uuid_of(place), str(error)))
+                tokens.written(batch)
+            left -= most
+            most = max(left, 1)
         return True
 
 

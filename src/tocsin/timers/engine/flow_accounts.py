@@ -72,7 +72,7 @@ class Account:
             if rate is not None:
                 self._full_at = since_us * rate.count + limits.burst * rate.per_us
         #: Called after tokens of a slow rate were taken, or have returned; None: the rate is not slow.
-        self.noted: Callable[[], None] | None = None
+        self.noted: Callable[[Account], None] | None = None
         #: Boot time until which a receiver has asked for no more.
         self.closed_until = 0
         #: Nodes that could begin less than they wanted, in the order of their turns, and until when each counts as waiting.
@@ -96,7 +96,7 @@ class Account:
             missing = limits.burst - min(tokens or 0, limits.burst)
             self._full_at = limits.rate.count * now_us + missing * limits.rate.per_us
             if self.noted is not None:
-                self.noted()
+                self.noted(self)
 
     @property
     def unknown(self) -> bool:
@@ -117,7 +117,19 @@ class Account:
             self.limits = FlowLimits(rate, burst)
             self.change(limits, now_us)
         elif full_in_us > most_us and self.noted is not None:
-            self.noted()
+            self.noted(self)
+
+    def deplete(self, full_in_us: int, now_us: int) -> None:
+        """No tokens are there that take so many microseconds to come back, or as many as an empty account does."""
+        limits = self.limits
+        assert limits is not None
+        assert limits.rate is not None
+        count, most_us = limits.rate.count, -(-limits.burst * limits.rate.per_us // limits.rate.count)
+        full_at = count * (now_us + min(full_in_us, most_us))
+        if full_at > self._full_at:
+            self._full_at = full_at
+            if self.noted is not None:
+                self.noted(self)
 
     @property
     def full_at(self) -> int:
@@ -226,7 +238,7 @@ class Account:
         if rate is not None and count:
             self._full_at = max(self._full_at, rate.count * now_us) + count * rate.per_us
             if self.noted is not None:
-                self.noted()
+                self.noted(self)
 
     def _give_back(self, count: int, held: int, now_us: int) -> None:
         """Takes back tokens that were not used, but not on top of those that others hold: with tokens that came meanwhile,
@@ -236,7 +248,7 @@ class Account:
             full_at, now = self._full_at, limits.rate.count * now_us
             self._full_at = min(full_at, max(full_at - count * limits.rate.per_us, now + held * limits.rate.per_us))
             if self.noted is not None:
-                self.noted()
+                self.noted(self)
 
     def begin(self, node: bytes, now_us: int) -> None:
         """An attempt of the home's own `node` begins, which `lets` allowed: it takes a token, and waits no more. Not needed
@@ -248,7 +260,7 @@ class Account:
                 now, full_at = rate.count * now_us, self._full_at
                 self._full_at = (full_at if full_at > now else now) + rate.per_us
                 if self.noted is not None:
-                    self.noted()
+                    self.noted(self)
         if self.waiting:
             self.has_all(node)
 

@@ -30,6 +30,7 @@ class RuleAccounts:
         self.flow = flow
         self.total = Account(flow.total, usage, since_us)
         self._since_us = since_us
+        self._made_at_us = now_us
         self._tokens = tokens
         self._keys: dict[str, Account] = {}
         self._slow = self._is_slow(flow.per_key)
@@ -50,24 +51,24 @@ class RuleAccounts:
             self._change(key, account, flow.per_key, now_us)
 
     def _change(self, key: str, account: Account, limits: FlowLimits | None, now_us: int) -> None:
-        account.noted = self._note(key, account) if self._is_slow(limits) else None
+        account.noted = self._note(key) if self._is_slow(limits) else None
         account.change(limits, now_us)
 
     def _is_slow(self, limits: FlowLimits | None) -> bool:
         return limits is not None and self._tokens is not None and limits.is_slow
 
     def _begin_slow(self, key: str, account: Account, now_us: int) -> None:
-        """A new account of a slow rate. It has to be looked up, unless the home is so old that all tokens are there whatever
-        a former one has granted: this one would know of what it has granted itself."""
+        """A new account of a slow rate. It has to be looked up, unless these accounts are so old that all tokens are there
+        whatever was granted before: they would know of what was granted since."""
         assert self._tokens is not None
-        account.noted = self._note(key, account)
-        if not account.forgettable(now_us):
+        account.noted = self._note(key)
+        if not Account(account.limits, None, self._made_at_us).forgettable(now_us):
             account.ask()
             self._tokens.want((RuleName(self.flow.namespace, self.flow.match), key))
 
-    def _note(self, key: str, account: Account) -> Callable[[], None]:
+    def _note(self, key: str) -> Callable[[Account], None]:
         assert self._tokens is not None
-        return partial(self._tokens.note, (RuleName(self.flow.namespace, self.flow.match), key), account)
+        return partial(self._tokens.note, (RuleName(self.flow.namespace, self.flow.match), key))
 
     def looked_up(self, key: str) -> Account | None:
         """The account that was to be looked up, of all keys together if `key` is empty and the rule has others; None: it is

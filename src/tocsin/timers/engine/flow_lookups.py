@@ -59,19 +59,18 @@ class TokenLookups:
                 for place, uuid in uuids.items():
                     del tokens.wanted[place]
                     if home is not None and home.tokens is tokens:
-                        self._found(home, place, found.get(uuid))
+                        self._found(home, tokens, place, found.get(uuid))
         finally:
             del self._under_way[tokens]
 
-    def _found(self, home: Home, place: TokenPlace, found: Found | None) -> None:
+    def _found(self, home: Home, tokens: TokenRows, place: TokenPlace, found: Found | None) -> None:
         """Continues the account by what was found, and has served what waits for it."""
         context, flows, (name, key) = self._context, self._flows, place
         accounts = home.rules.get(name)
-        account = None if accounts is None else accounts.looked_up(key)
-        if account is None:
+        if accounts is None or (account := accounts.looked_up(key)) is None:
             return
         boot_us = context.flow_time_us()
-        restore(account, found, context.planning_us(), boot_us)
+        restore(account, found, context.planning_us(), boot_us, tokens.earlier.pop(place, None))
         rule = flows.rules.get(name)
         if rule is not None and rule.home is home:
             state = rule.keys.get(key)

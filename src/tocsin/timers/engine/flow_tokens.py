@@ -11,20 +11,16 @@ import msgspec
 from tocsin.model.flow import Rate
 from tocsin.model.ids import flow_uuid
 from tocsin.model.timer import Status
-from tocsin.ports.store import FLOWS_SUFFIX, GENERATION_BYTES, Found, HistoryRow
+from tocsin.ports.store import FLOWS_SUFFIX, TIMERS_END_US, Found, HistoryRow
 from tocsin.timers.engine.flow_accounts import Account
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.rows import Batch
 
-#: Rows of one batch.
-_WRITTEN_MAX = 100
 #: How much later tokens are there by the row than by the account: by how much the clocks of two nodes may differ.
 CLOCKS_US = 1_000_000
 #: More than any bucket takes to fill.
 _FOREVER_US = 2**63
-#: The generation of all rows, so that each replaces the one before.
-_GENERATION = (1).to_bytes(GENERATION_BYTES, "big")
 
 
 class RuleName(NamedTuple):
@@ -57,9 +53,9 @@ def uuid_of(place: TokenPlace) -> bytes:
     return flow_uuid(namespace, match, key)
 
 
-def token_row(place: TokenPlace, account: Account, now_us: int, flow_us: int) -> HistoryRow:
+def token_row(place: TokenPlace, account: Account, generation: bytes, now_us: int, flow_us: int) -> HistoryRow:
     """The row of an account with a slow rate, at this moment of the wall clock and of the limits' time. It expires when it
-    states nothing any more: no row means that all tokens are there."""
+    states nothing any more: no row means that all tokens are there. Lists of timers end before its instant."""
     (namespace, match), key = place
     assert account.limits is not None
     assert account.limits.rate is not None
@@ -67,13 +63,28 @@ def token_row(place: TokenPlace, account: Account, now_us: int, flow_us: int) ->
     record = msgspec.msgpack.encode(_Stored(full_at_us, rate.count, rate.per_us, account.limits.burst))
     name, status = f"{match}={key}", Status.COMPLETED
     return HistoryRow(
-        0, uuid_of(place), _GENERATION, namespace + FLOWS_SUFFIX, name, (), record, status, now_us, full_at_us
+        TIMERS_END_US,
+        uuid_of(place),
+        generation,
+        namespace + FLOWS_SUFFIX,
+        name,
+        (),
+        record,
+        status,
+        now_us,
+        full_at_us,
     )
 
 
-def restore(account: Account, found: Found | None, now_us: int, flow_us: int) -> None:
-    """Continues an account by its row at this moment of the wall clock and of the limits' time. A row that can't be read
-    counts as no token."""
+def restore(account: Account, found: Found | None, now_us: int, flow_us: int, earlier: Account | None = None) -> None:
+    """Continues an account by its row at this moment of the wall clock and of the limits' time, or by one of an `earlier`
+    claim if that lacks more. A row that can't be read counts as no token."""
+    _restore(account, found, now_us, flow_us)
+    if earlier is not None:
+        account.deplete(earlier.full_in_us(flow_us), flow_us)
+
+
+def _restore(account: Account, found: Found | None, now_us: int, flow_us: int) -> None:
     limits = account.limits
     assert limits is not None
     assert limits.rate is not None
@@ -99,11 +110,16 @@ def is_kept(account: Account) -> bool:
 
 
 class TokenRows:
-    """The accounts of a shard under one claim of which a row is to be written, or to be looked up."""
+    """The accounts of a shard under one claim of which a row is to be written, or to be looked up. `claim` is a generation
+    without its sequence number."""
 
-    __slots__ = ("on_unsaved", "on_wanted", "unsaved", "wanted")
+    __slots__ = ("_claim", "_sequence", "earlier", "on_unsaved", "on_wanted", "unsaved", "wanted")
 
-    def __init__(self) -> None:
+    def __init__(self, claim: bytes) -> None:
+        self._claim = claim
+        self._sequence = 0
+        #: Accounts of an earlier claim of this node that ended before their rows were written. They still lack it.
+        self.earlier: dict[TokenPlace, Account] = {}
         #: Accounts whose tokens have changed since their row was written.
         self.unsaved: dict[TokenPlace, Account] = {}
         #: Accounts that are to be looked up.
@@ -117,6 +133,10 @@ class TokenRows:
         """Whether something is to be written."""
         return bool(self.unsaved)
 
+    def left(self) -> dict[TokenPlace, Account]:
+        """The accounts of which no row has what they lack, for the next claim."""
+        return self.earlier | self.unsaved
+
     def note(self, place: TokenPlace, account: Account) -> None:
         """Tokens of the account were taken, or have returned."""
         idle = not self.unsaved
@@ -129,12 +149,15 @@ class TokenRows:
         self.wanted[place] = None
         self.on_wanted()
 
-    def add_to(self, batch: Batch, now_us: int, flow_us: int) -> None:
-        """Adds some of what is to be written to a batch, at this moment of the wall clock and of the limits' time."""
-        for place, account in list(islice(self.unsaved.items(), _WRITTEN_MAX)):
+    def add_to(self, batch: Batch, most: int, now_us: int, flow_us: int) -> None:
+        """Adds at most so much of what is to be written to a batch, at this moment of the wall clock and of the limits' time:
+        what has changed first."""
+        for place, account in list(islice(self.unsaved.items(), most)):
             if is_kept(account):
                 batch.tokens.append((place, account, account.full_at))
-                batch.store.history.append(token_row(place, account, now_us, flow_us))
+                self._sequence += 1
+                generation = self._claim + self._sequence.to_bytes(8, "big")
+                batch.store.history.append(token_row(place, account, generation, now_us, flow_us))
             else:
                 # The rule has changed.
                 del self.unsaved[place]
@@ -142,5 +165,9 @@ class TokenRows:
     def written(self, batch: Batch) -> None:
         """The batch is durable, or the store refuses what it has of these rows."""
         for place, account, full_at in batch.tokens:
-            if self.unsaved.get(place) is account and account.full_at == full_at:
-                del self.unsaved[place]
+            if self.unsaved.get(place) is not account:
+                continue
+            del self.unsaved[place]
+            if account.full_at != full_at:
+                # It has changed since. The others come first.
+                self.unsaved[place] = account

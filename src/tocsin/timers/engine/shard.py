@@ -21,6 +21,8 @@ from tocsin.timers.engine.window import Window
 if TYPE_CHECKING:
     from tocsin.timers.engine.committer import CommitLane
     from tocsin.timers.engine.context import Context
+    from tocsin.timers.engine.flow_accounts import Account
+    from tocsin.timers.engine.flow_tokens import TokenPlace
     from tocsin.timers.engine.limits import EngineLimits
 
 #: Seconds between two checks whether a shard's hand-over, or a node's draining, is complete.
@@ -109,6 +111,7 @@ class Shard:
         self._notify_changed = changed
         self._notify_lost = lost
         self._orphaned: list[InFlightAttempt] = []
+        self._tokens_left: dict[TokenPlace, Account] = {}
         self._counted = (0, 0, 0, 0)
 
     def changed(self) -> None:
@@ -133,6 +136,7 @@ class Shard:
         for outage in outages:
             self.window.monitors.add_outage(outage)
         tokens = self.window.queue.tokens
+        tokens.earlier, self._tokens_left = self._tokens_left, {}
         tokens.on_unsaved = lambda: self.lane.schedule(self, urgent=False)
         tokens.on_wanted = lambda: context.tokens_wanted(self)
         self._orphaned = []
@@ -154,6 +158,7 @@ class Shard:
         window.monitors.forget()
         window.refuse_clients(error, self._context.clock.boottime_us())
         self._orphaned = [attempt for attempts in window.in_flight.values() for attempt in attempts]
+        self._tokens_left = window.queue.tokens.left()
         self.recount()
         self._context.observe(ShardLost(self.shard_id, window.epoch, reason))
         self._notify_lost(self, reason)

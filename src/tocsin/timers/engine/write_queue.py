@@ -20,11 +20,11 @@ class WriteQueue:
         self.entries: deque[WriteOp | Part] = deque()
         #: How many operations on a uuid that supersede results were accepted, and are neither durable nor refused.
         self.superseding: dict[bytes, int] = {}
-        #: Tokens of slow rates whose home is the shard.
-        self.tokens = TokenRows()
         self._sequence = 0
         # A generation without its sequence number.
         self._claim = generation(epoch, incarnation, 0)[:-8]
+        #: Tokens of slow rates whose home is the shard.
+        self.tokens = TokenRows(self._claim)
         # How the names of its firings begin.
         self._firings = f"{epoch:x}-"
 

@@ -187,6 +187,8 @@ FROM (
   SELECT *,
     CASE WHEN JSON_VALID(CONVERT(timer_record USING utf8mb4)) THEN CONVERT(timer_record USING utf8mb4) END AS record
   FROM history
+  -- What flows have used is no timer's.
+  WHERE RIGHT(timer_namespace, 5) <> '/flow'
 ) AS r;
 
 CREATE SQL SECURITY INVOKER VIEW readable_schedules AS

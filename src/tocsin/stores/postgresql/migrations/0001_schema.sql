@@ -307,7 +307,9 @@ SELECT
   timer_uuid AS uuid,
   shard_id AS shard
 FROM history
-CROSS JOIN LATERAL (SELECT readable_record(timer_record) AS record OFFSET 0) AS r;
+CROSS JOIN LATERAL (SELECT readable_record(timer_record) AS record OFFSET 0) AS r
+-- What flows have used is no timer's.
+WHERE right(timer_namespace, 5) <> '/flow';
 
 CREATE VIEW readable_schedules AS
 SELECT

@@ -171,6 +171,8 @@ FROM (
   SELECT *, lower(hex(timer_uuid)) AS hex,
     CASE WHEN json_valid(CAST(timer_record AS TEXT)) THEN CAST(timer_record AS TEXT) END AS record
   FROM history
+  -- What flows have used is no timer's.
+  WHERE substr(timer_namespace, -5) <> '/flow'
 );
 
 CREATE VIEW readable_schedules AS
