@@ -43,3 +43,41 @@ test("a row that is not JSON is dead, also with such a number", async () => {
   assert.deepEqual(await drain.once(), { created: 0, dead: 1, waiting: 0, unavailable: undefined });
   assert.deepEqual(sent, []);
 });
+
+/** What a round makes of two rows of which each request is answered so. */
+async function refused(status, body) {
+  const asked = [];
+  const fetch = async (_, { body: sent }) => {
+    asked.push(JSON.parse(sent).timers.length);
+    return new Response(body, { status });
+  };
+  const rows = ["1", "2"].map((end) => ({
+    id: `0197a3c0-0000-7000-8000-00000000000${end}`,
+    request: '{"namespace":"n","id":"t","callbackUrl":"http://x/"}',
+    created_at: 1,
+  }));
+  const query = async (statement) => ({ rows: /RETURNING/.test(statement) ? rows : [], rowCount: 2 });
+  const database = { dialect: "sqlite", transaction: (work) => work({}, query) };
+  const { unavailable, ...made } = await new Drain(new Client("http://tocsin", { fetch }), database).once();
+  return { ...made, unavailable: unavailable?.status, asked };
+}
+
+test("rows wait while something else answers at the server's URL", async () => {
+  for (const [status, body] of [
+    [404, "default backend - 404"],
+    [400, "<html>The plain HTTP request was sent to HTTPS port</html>"],
+    [405, ""],
+    [407, ""],
+    [404, '{"timestamp":1,"status":404,"error":"Not Found","path":"/api/v1/timers/batch/create"}'],
+    [404, '{"error":"ROUTE_NOT_FOUND","message":"there is no such operation","errors":[]}'],
+  ]) {
+    const made = await refused(status, body);
+    assert.deepEqual(made, { created: 0, dead: 0, waiting: 2, unavailable: status, asked: [2] }, body);
+  }
+});
+
+test("rows are dead if Tocsin refuses them, or if a proxy takes them not even alone", async () => {
+  const dead = { created: 0, dead: 2, waiting: 0, unavailable: undefined, asked: [2, 1, 1] };
+  assert.deepEqual(await refused(413, "<html>"), dead);
+  assert.deepEqual(await refused(400, '{"error":"INVALID_INPUT","message":"no","errors":[]}'), dead);
+});

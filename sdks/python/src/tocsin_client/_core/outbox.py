@@ -36,6 +36,9 @@ REASON_CHARS_MAX = 1_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?", re.ASCII)
 #: Answers that an operator mends: an API key that is unknown, or not allowed this.
 _KEY_REFUSED = frozenset({401, 403})
+#: Of errors of Tocsin's. Others have words there, such as Not Found.
+_CODE = re.compile(r"[A-Z][A-Z0-9_]*", re.ASCII)
+_TOO_LARGE = 413
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
 Statement: TypeAlias = tuple[str, tuple[Any, ...]]
@@ -140,8 +143,12 @@ class Outcome:
 
 
 def is_final(error: Exception) -> bool:
-    """Whether the timer would be refused again. What an operator or a new release of the server mends is not final."""
+    """Whether the timer would be refused again. What an operator or a new release of the server mends is not final, nor is
+    what says nothing of the timer: another server answers at the URL, a proxy without a backend, or the path is wrong."""
     if isinstance(error, ApiError):
+        if not _CODE.fullmatch(error.code) or error.code == "ROUTE_NOT_FOUND":
+            # A proxy takes smaller bodies than Tocsin: fewer rows at a time may pass.
+            return error.status == _TOO_LARGE
         # A collection has room when its timer has fired.
         mended = error.status in _KEY_REFUSED or error.code == "COLLECTION_FULL" or is_repeated(error)
         return 400 <= error.status < 500 and not mended
