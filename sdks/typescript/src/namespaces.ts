@@ -1,7 +1,7 @@
 /** Namespaces, and the cluster. */
 
 import { read } from "./core/answers.js";
-import { ask } from "./core/flows.js";
+import { ask, repeatable } from "./core/flows.js";
 import type { CallOptions, Session } from "./core/session.js";
 import {
   encodeCreateNamespace,
@@ -41,7 +41,8 @@ export class Namespaces {
 
   /** Changes the given members; null removes `secret` and `retryPolicy`. */
   async update(change: UpdateNamespace, options?: CallOptions): Promise<Namespace> {
-    return ask(this.session, "Namespace", "updateNamespace", encodeUpdateNamespace(change), options);
+    const sent = encodeUpdateNamespace(change);
+    return ask(this.session, "Namespace", "updateNamespace", sent, options, repeatable(change));
   }
 
   /** Signs with a new secret, and during `grace` with the former one, too. Only this answer shows the secret. */

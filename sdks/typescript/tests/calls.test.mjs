@@ -6,6 +6,7 @@ import { Session } from "../dist/core/session.js";
 import {
   DeadlineExceeded,
   InvalidArgument,
+  InvalidInput,
   KeyNotFound,
   ServerError,
   TimerNotFound,
@@ -62,6 +63,33 @@ test("what is not safe is repeated only if it was certainly not executed", async
   const refused = session([REFUSED, REFUSED, refusal("NOT_READY", 503), [429], [200, NAMESPACE]]);
   await new Namespaces(refused.session).create(namespace);
   assert.equal(refused.sent.length, 5);
+});
+
+test("a change that can't be made twice is not repeated", async () => {
+  for (const [part, method, change] of [
+    ["schedules", "create", { namespace: "n", id: "s", callbackUrl: "http://x/", every: "1h" }],
+    ["flows", "put", { namespace: "n", match: "m" }],
+    ["calendars", "put", { namespace: "n", name: "c" }],
+    ["namespaces", "update", { name: "n", paused: true }],
+    ["monitors", "put", { namespace: "n", id: "m", schedule: "s" }],
+  ]) {
+    const lost = answering(CUT, refusal("VERSION_CONFLICT", 409));
+    const client = new Client("http://tocsin", { fetch: lost.fetch, logger: SILENT });
+    await assert.rejects(client[part][method]({ ...change, expectedVersion: 0 }), { maybeDone: true }, part);
+    assert.equal(lost.sent.length, 1);
+    const again = answering(CUT, refusal("INVALID_INPUT", 400));
+    const other = new Client("http://tocsin", { fetch: again.fetch, logger: SILENT });
+    await assert.rejects(other[part][method](change), { code: "INVALID_INPUT" }, part);
+  }
+});
+
+test("a put of a monitor is not repeated, whose first answer alone shows the URL", async () => {
+  const monitor = { namespace: "n", id: "m", every: "1h" };
+  const lost = session([CUT, refusal("INVALID_INPUT", 400)]);
+  await assert.rejects(new Monitors(lost.session).put(monitor), { maybeDone: true });
+  assert.equal(lost.sent.length, 1);
+  const dry = session([CUT, refusal("INVALID_INPUT", 400)]);
+  await assert.rejects(new Monitors(dry.session).put({ ...monitor, expectedVersion: 1, dryRun: true }), InvalidInput);
 });
 
 test("an unknown certificate is not tried again", async () => {

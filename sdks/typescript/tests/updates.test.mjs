@@ -28,6 +28,7 @@ test("what is stored has the members of an update, or not", () => {
     [{ retryPolicy: { maxAttempts: 5, initialInterval: "1000ms" } }, true],
     [{ retryPolicy: { maxAttempts: 4 } }, false],
     [{ delay: "1h" }, false],
+    [{ tags: [], expectedVersion: 3 }, true],
   ]) {
     assert.equal(hasMembers(SHOWN, { namespace: "n", timerId: "t", ...sent }), expected, JSON.stringify(sent));
   }

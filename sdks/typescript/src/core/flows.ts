@@ -38,6 +38,11 @@ export async function ask<Name extends keyof Answers>(
   return read(answer, reply);
 }
 
+/** Of a change that may not be made twice: with an expected version, the second is refused for what the first has changed. */
+export function repeatable(change: { readonly expectedVersion?: unknown; readonly dryRun?: unknown }): Partial<Call> {
+  return { unsafe: change.expectedVersion !== undefined && change.dryRun !== true };
+}
+
 /** Deletes; where an earlier try's answer was lost, a refusal can mean that this try succeeded. */
 export async function remove(
   session: Session,

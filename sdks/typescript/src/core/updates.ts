@@ -4,8 +4,8 @@ import { parseDuration, parseInstant } from "../values.js";
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** They name the object; the answer has its id under another name. */
-const NAMING: ReadonlySet<string> = new Set(["namespace", "timerId", "scheduleId"]);
+/** They name the object, whose id has another name in the answer, or are a condition, which is not stored. */
+const NOT_STORED: ReadonlySet<string> = new Set(["namespace", "timerId", "scheduleId", "expectedVersion"]);
 /** The answer also has the defaults of what was left out in them. */
 const COMPLETED: ReadonlySet<string> = new Set(["retryPolicy", "body"]);
 
@@ -20,7 +20,7 @@ export function hasMembers(shown: object, sent: Members): boolean {
     if (COMPLETED.has(name) && isObject(found) && isObject(value)) {
       return Object.keys(value).every((part) => isSame(found[part], value[part]));
     }
-    return NAMING.has(name) || isSame(found, value);
+    return NOT_STORED.has(name) || isSame(found, value);
   });
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tocsin_client._async.part import Part
+from tocsin_client._core import flows
 from tocsin_client._core.ids import new_key
 from tocsin_client._generated.models import (
     CallbackAnswers,
@@ -123,7 +124,8 @@ class AsyncNamespaces(Part):
             expected_version=expected_version,
             dry_run=dry_run,
         )
-        return await self._run(self._ask("updateNamespace", Namespace.from_json, change.to_json()))
+        safe = flows.is_repeatable(expected_version, dry_run)
+        return await self._run(self._ask("updateNamespace", Namespace.from_json, change.to_json(), safe=safe))
 
     async def rotate_secret(
         self,

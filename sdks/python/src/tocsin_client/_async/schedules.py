@@ -120,7 +120,8 @@ class AsyncSchedules(Part):
             expected_version=expected_version,
             dry_run=dry_run,
         )
-        return await self._run(self._ask("createSchedule", Schedule.from_json, schedule.to_json()))
+        safe = flows.is_repeatable(expected_version, dry_run)
+        return await self._run(self._ask("createSchedule", Schedule.from_json, schedule.to_json(), safe=safe))
 
     async def get(self, namespace: str, schedule_id: str) -> Schedule:
         """The schedule, also one that has ended and is retained. ScheduleNotFound: there is none."""

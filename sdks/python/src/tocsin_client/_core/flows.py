@@ -35,7 +35,7 @@ from tocsin_client._generated.models import (
     UpdateTimer,
 )
 from tocsin_client._generated.operations import OPERATIONS
-from tocsin_client._values import UNSET, Duration, JsonValue, parse_instant, seconds_of
+from tocsin_client._values import UNSET, Duration, JsonValue, Unset, parse_instant, seconds_of
 
 Answer = TypeVar("Answer")
 
@@ -78,6 +78,12 @@ def order(
     """One request that is answered by nothing."""
     reply = yield from session.perform(Call(operation, path=path or {}, safe=safe), options)
     check_empty(reply, OPERATIONS[operation].status)
+
+
+def is_repeatable(expected_version: int | Unset, dry_run: bool | Unset = UNSET) -> bool:
+    """Whether a change has the same outcome when it is made twice. With an expected version, the second one is refused for
+    what the first has changed."""
+    return expected_version is UNSET or dry_run is True
 
 
 def create_timer(session: Session, timer: CreateTimer, options: Options | None = None) -> Steps[Timer]:
@@ -124,7 +130,8 @@ def _update(session: Session, call: Call, get: Call, options: Options | None) ->
             reply = yield from session.perform(get, options)
         except NotFound:
             raise refused from None
-        sent = {name: value for name, value in (call.body or {}).items() if name not in (get.body or {})}
+        left_out = {"expectedVersion", *(get.body or ())}
+        sent = {name: value for name, value in (call.body or {}).items() if name not in left_out}
         if not read_answer(reply, lambda found: has_fields(found, sent)):
             raise
         return reply
