@@ -177,7 +177,10 @@ class AsyncMonitors(Part):
         return decorate
 
     async def _report(self, ping: PingMonitor) -> None:
-        await self._run(running.report(self._session, self._options, MonitorAnswer.from_json, ping))
+        try:
+            await self._run(running.report(self._session, self._options, MonitorAnswer.from_json, ping))
+        except Exception as error:  # noqa: BLE001 (also of a hook, or of an HTTP client that was given)
+            running.not_delivered(ping, error)
 
     def _named(self, operation: str, namespace: str, id: str) -> Steps[Monitor]:
         name = MonitorName(namespace=namespace, id=id)
