@@ -11,20 +11,24 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from tocsin_client import Client
+from tocsin_client._core.outbox import Outcome, Row, Taken, requests
 from tocsin_client.outbox import DbApi, Drain, outbox
 
 HOOK = "http://127.0.0.1:1/hooks"
 
 
 @contextlib.contextmanager
-def answering(answer):
+def answering(answer, bodies=None):
     """A server whose answers are those of `answer`, which gets the number of timers: a status and a body. Yields its URL
-    and these numbers."""
+    and these numbers; `bodies` gets what is sent."""
     asked = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
-            asked.append(len(json.loads(self.rfile.read(int(self.headers["content-length"])))["timers"]))
+            sent = self.rfile.read(int(self.headers["content-length"]))
+            asked.append(len(json.loads(sent)["timers"]))
+            if bodies is not None:
+                bodies.append(sent)
             status, body = answer(asked[-1])
             self.send_response(status)
             self.send_header("content-length", str(len(body)))
@@ -75,6 +79,35 @@ def test_rows_wait_while_something_else_answers(tmp_path, status, body):
     assert made.unavailable.status == status
     assert reasons == [None, None]
     assert asked == [2], "each alone would get the same answer"
+
+
+def test_rows_are_sent_as_they_are(tmp_path):
+    """Also what a newer program knows, and numbers that a float would change."""
+    path, sent = tmp_path / "app.db", []
+    payload = '{"price":0.12345678901234567890123,"huge":1e400,"minus":-0,"held":[1.5,10.0,9007199254740993,"1e400"]}'
+    member = '"namespace":"n","id":"t","callbackUrl":"http://x/","executeAt":"2027-01-31T12:00:00Z","newField":{"a":1}'
+
+    def answer(_):
+        return 200, b'{"results": [{"error": {"error": "INVALID_INPUT", "message": "", "status": 400, "errors": []}}]}'
+
+    with answering(answer, sent) as (url, _), contextlib.closing(sqlite3.connect(path)) as connection:
+        drained(path, url)
+        row = ("0197a3c0-0000-7000-8000-000000000001", "n", "t", f'{{{member},"payload":{payload}}}', 1, 0)
+        connection.execute(
+            "INSERT INTO tocsin_outbox (id, namespace, timer_id, request, created_at, due_at) VALUES (?, ?, ?, ?, ?, ?)",
+            row,
+        )
+        connection.commit()
+        made, reasons = drained(path, url)
+    assert f'{{{member},"payload":{payload},"idempotencyKey":"{row[0]}"}}' in sent[0].decode()
+    assert made.dead == 1 and reasons[0].startswith("INVALID_INPUT (400)"), "the server decides"
+
+
+@pytest.mark.parametrize("request_text", ["{", "[]", '{"payload": NaN}', '{"payload": ' + "[" * 200_000])
+def test_a_row_that_is_no_json_is_dead(request_text):
+    outcome = Outcome()
+    assert requests(Taken([Row("r", request_text, 1)]), 2, outcome) == []
+    assert list(outcome.dead) == ["r"]
 
 
 def test_a_row_that_a_proxy_takes_not_even_alone_is_dead(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import threading
@@ -12,7 +11,8 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from tocsin_client._core.batches import BYTES_MAX, ENVELOPE_BYTES, ItemResult, item_of
+from tocsin_client._core.batches import BYTES_MAX, ENVELOPE_BYTES, Item, ItemResult, item_of, raw_item
+from tocsin_client._core.exact import parse_exactly
 from tocsin_client._core.retries import is_repeated
 from tocsin_client._core.session import remaining
 from tocsin_client._error_bases import ApiError, InvalidArgument, TransportError
@@ -80,10 +80,10 @@ class Row:
     created_at: int
 
     def timer(self, now: int) -> dict[str, Any]:
-        """What is sent at that time: with what is left of its delay, and the row's id as idempotency key. InvalidArgument:
-        the row has no timer's JSON."""
+        """What is sent at that time: with what is left of its delay, and the row's id as idempotency key. All else goes as it
+        is: the program that wrote the row may know more than this one. InvalidArgument: the row has no timer's JSON."""
         try:
-            request = json.loads(self.request)
+            request = parse_exactly(self.request)
         except ValueError as wrong:
             raise InvalidArgument(f"request: is not JSON: {wrong}") from wrong
         if not isinstance(request, dict):
@@ -155,22 +155,21 @@ def is_final(error: Exception) -> bool:
     return isinstance(error, InvalidArgument)
 
 
-def requests(taken: Taken, now: int, outcome: Outcome) -> list[list[tuple[Row, dict[str, Any]]]]:
+def requests(taken: Taken, now: int, outcome: Outcome) -> list[list[tuple[Row, Item]]]:
     """The rows as requests that are small enough. Rows that have no timer are dead."""
-    batches: list[list[tuple[Row, dict[str, Any]]]] = []
+    batches: list[list[tuple[Row, Item]]] = []
     left = 0
     for row in taken.rows:
         try:
-            timer = row.timer(now)
-            size_bytes = item_of(timer).size_bytes
+            item = raw_item(row.timer(now))
         except InvalidArgument as error:
             outcome.add(row, ItemResult(error=error))
             continue
-        if left < size_bytes:
+        if left < item.size_bytes:
             batches.append([])
             left = BYTES_MAX - ENVELOPE_BYTES
-        batches[-1].append((row, timer))
-        left -= size_bytes
+        batches[-1].append((row, item))
+        left -= item.size_bytes
     return batches
 
 
