@@ -16,6 +16,7 @@ from tocsin_client._core.exact import parse_exactly
 from tocsin_client._core.retries import is_repeated
 from tocsin_client._core.session import remaining
 from tocsin_client._error_bases import ApiError, InvalidArgument, TransportError
+from tocsin_client._forks import renew_after_fork
 from tocsin_client._generated.models import CreateTimer
 from tocsin_client._values import encode
 
@@ -57,6 +58,11 @@ class RowIds:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last = 0
+        renew_after_fork(self)
+
+    def renew_in_child(self) -> None:
+        """Another thread of the parent may have held the lock."""
+        self._lock = threading.Lock()
 
     def next(self, now_ms: int) -> str:
         """The next one. `now_ms` is milliseconds since 1970."""
