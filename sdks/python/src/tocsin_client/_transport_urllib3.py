@@ -16,6 +16,7 @@ from urllib3.exceptions import (
     ConnectTimeoutError,
     EmptyPoolError,
     HTTPError,
+    LocationValueError,
     NameResolutionError,
     NewConnectionError,
     ProxyError,
@@ -133,11 +134,12 @@ class Urllib3Transport:
                 raise
             response.release_conn()
         except HTTPError as failed:
-            untrusted = is_untrusted(failed)
+            # The next try would fail likewise.
+            is_final = is_untrusted(failed) or isinstance(failed, LocationValueError)
             raise TransportError(
                 f"{step.method} {step.url}: {failed}",
-                maybe_done=not (untrusted or _SENDING.is_cut or isinstance(failed, _NOT_SENT)),
-                final=untrusted,
+                maybe_done=not (is_final or _SENDING.is_cut or isinstance(failed, _NOT_SENT)),
+                final=is_final,
             ) from failed
         return Reply(response.status, response.headers, body)
 
