@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { InvalidArgument } from "../dist/errors.js";
 import { Client } from "../dist/index.js";
-import { Drain } from "../dist/outbox/index.js";
+import { Drain, outbox } from "../dist/outbox/index.js";
 import { TIMER } from "./fakes.mjs";
 
 /** A database whose outbox has this row, and a server whose requests are kept as text. */
@@ -80,4 +81,22 @@ test("rows are dead if Tocsin refuses them, or if a proxy takes them not even al
   const dead = { created: 0, dead: 2, waiting: 0, unavailable: undefined, asked: [2, 1, 1] };
   assert.deepEqual(await refused(413, "<html>"), dead);
   assert.deepEqual(await refused(400, '{"error":"INVALID_INPUT","message":"no","errors":[]}'), dead);
+});
+
+test("a connection of MySQL without a transaction gets no row", async () => {
+  const made = [];
+  let serverStatus = 2;
+  const connection = {
+    async execute(statement) {
+      made.push(statement.split(" ")[0]);
+      return [{ affectedRows: 1, serverStatus }, undefined];
+    },
+  };
+  const timer = { namespace: "n", id: "t", callbackUrl: "http://x/", delay: "1h" };
+  await assert.rejects(outbox(connection).create(timer), InvalidArgument);
+  assert.deepEqual(made, ["DO"]);
+  // In a transaction, without autocommit, and of a driver that doesn't show it.
+  for (serverStatus of [3, 0, undefined]) {
+    assert.match(await outbox(connection).create(timer), /^[0-9a-f-]{36}$/);
+  }
 });
