@@ -232,6 +232,29 @@ test("wait sleeps until the instant, then polls ever more slowly", async () => {
   await assert.rejects(late.wait({ namespace: "n", timerId: "t" }, { timeoutMs: 1_000 }), WaitTimeout);
 });
 
+test("wait outlasts a server that is away, and ends in its time if one hangs", async () => {
+  const finished = [200, { ...TIMER, status: "completed" }];
+  const name = { namespace: "n", timerId: "t" };
+  const away = session([...Array(100).fill(REFUSED), finished]);
+  const started = away.clock.ms;
+  assert.equal((await new Timers(away.session).wait(name, { timeoutMs: 3_600_000 })).status, "completed");
+  assert.ok(away.clock.ms - started > 60_000);
+  await assert.rejects(new Timers(session([REFUSED]).session).wait(name), TransportError);
+  await assert.rejects(
+    new Timers(session([refusal("TIMER_NOT_FOUND", 404)]).session).wait(name, { timeoutMs: 5_000 }),
+    TimerNotFound,
+  );
+  const hanging = session([
+    () => {
+      hanging.clock.ms += 2_000;
+      return CUT;
+    },
+  ]);
+  const begun = hanging.clock.ms;
+  await assert.rejects(new Timers(hanging.session).wait(name, { timeoutMs: 5_000 }), WaitTimeout);
+  assert.ok(hanging.clock.ms - begun <= 9_000, String(hanging.clock.ms - begun));
+});
+
 test("owners get first tries, and a failed one is avoided", async () => {
   const nodes = ["http://a", "http://b"].map((apiUrl) => ({ apiUrl, alive: true, leaving: false, skewed: false }));
   const view = [200, { totalShards: 1, nodes, owners: [1] }, { etag: '"1"' }];
