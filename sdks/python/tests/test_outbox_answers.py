@@ -49,9 +49,9 @@ def answering(answer, bodies=None):
         thread.join()
 
 
-def drained(path, url, *ids):
+def drained(path, url, *ids, **options):
     """What a round makes of a row for each of these timers, and the reasons that it stored."""
-    with contextlib.closing(sqlite3.connect(path)) as connection, Client(url) as client:
+    with contextlib.closing(sqlite3.connect(path)) as connection, Client(url, **options) as client:
         drain = Drain(client, DbApi(lambda: sqlite3.connect(path)))
         drain.create_table()
         for timer_id in ids:
@@ -120,6 +120,14 @@ def test_a_row_that_a_proxy_takes_not_even_alone_is_dead(tmp_path):
     with answering(lambda _: (413, b"<html>")) as (url, _):
         made, reasons = drained(tmp_path / "other.db", url, "a")
     assert (made.dead, made.unavailable) == (1, None) and reasons == ["HTTP (413): <html>"]
+
+
+def test_a_row_that_is_refused_for_the_moment_is_no_server_that_is_away(tmp_path):
+    """Else the rows of all namespaces would wait for the quota of one."""
+    over = {"results": [{"error": {"error": "QUOTA_EXCEEDED", "message": "", "status": 429, "errors": []}}]}
+    with answering(lambda _: (200, json.dumps(over).encode())) as (url, _):
+        made, _ = drained(tmp_path / "app.db", url, "a", retries=0)
+    assert (made.waiting, made.unavailable) == (1, None)
 
 
 def test_what_tocsin_refuses_for_good_is_dead(tmp_path):

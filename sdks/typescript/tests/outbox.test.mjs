@@ -46,20 +46,20 @@ test("a row that is not JSON is dead, also with such a number", async () => {
 });
 
 /** What a round makes of two rows of which each request is answered so. */
-async function refused(status, body) {
+async function refused(status, body, ends = ["1", "2"]) {
   const asked = [];
   const fetch = async (_, { body: sent }) => {
     asked.push(JSON.parse(sent).timers.length);
     return new Response(body, { status });
   };
-  const rows = ["1", "2"].map((end) => ({
+  const rows = ends.map((end) => ({
     id: `0197a3c0-0000-7000-8000-00000000000${end}`,
     request: '{"namespace":"n","id":"t","callbackUrl":"http://x/"}',
     created_at: 1,
   }));
   const query = async (statement) => ({ rows: /RETURNING/.test(statement) ? rows : [], rowCount: 2 });
   const database = { dialect: "sqlite", transaction: (work) => work({}, query) };
-  const { unavailable, ...made } = await new Drain(new Client("http://tocsin", { fetch }), database).once();
+  const { unavailable, ...made } = await new Drain(new Client("http://tocsin", { fetch, retries: 0 }), database).once();
   return { ...made, unavailable: unavailable?.status, asked };
 }
 
@@ -81,6 +81,12 @@ test("rows are dead if Tocsin refuses them, or if a proxy takes them not even al
   const dead = { created: 0, dead: 2, waiting: 0, unavailable: undefined, asked: [2, 1, 1] };
   assert.deepEqual(await refused(413, "<html>"), dead);
   assert.deepEqual(await refused(400, '{"error":"INVALID_INPUT","message":"no","errors":[]}'), dead);
+});
+
+test("a row that is refused for the moment is no server that is away", async () => {
+  const item = { error: "QUOTA_EXCEEDED", message: "", status: 429, errors: [] };
+  const made = await refused(200, JSON.stringify({ results: [{ error: item }] }), ["1"]);
+  assert.deepEqual(made, { created: 0, dead: 0, waiting: 1, unavailable: undefined, asked: [1] });
 });
 
 test("a connection of MySQL without a transaction gets no row", async () => {

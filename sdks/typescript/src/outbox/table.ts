@@ -1,5 +1,6 @@
 /** The table of timers to create: its statements, what a row has, and what becomes of it. Nothing here does I/O. */
 
+import { isOfItem } from "../core/answers.js";
 import { BYTES_MAX, ENVELOPE_BYTES, type ItemResult, itemOf } from "../core/batches.js";
 import { encodeJson, remaining } from "../core/bodies.js";
 import { parseExactly } from "../core/exact.js";
@@ -165,7 +166,7 @@ export function requestsOf(taken: Taken, now: number, outcome: Outcome): Sending
 /** The error of the whole request, if it has one. */
 export function refusedTogether(results: readonly ItemResult[]): ApiError | TransportError | undefined {
   const first = results[0]?.error;
-  const whole = first instanceof ApiError || first instanceof TransportError;
+  const whole = (first instanceof ApiError && !isOfItem(first)) || first instanceof TransportError;
   return whole && results.every(({ error }) => error === first) ? first : undefined;
 }
 

@@ -182,6 +182,8 @@ def requests(taken: Taken, now: int, outcome: Outcome) -> list[list[tuple[Row, I
 def refused_together(results: Sequence[ItemResult]) -> ApiError | TransportError | None:
     """The error of the whole request, if it has one."""
     first = results[0].error
+    if isinstance(first, ApiError) and first._is_of_item:
+        return None
     if isinstance(first, (ApiError, TransportError)) and all(result.error is first for result in results):
         return first
     return None
