@@ -1,7 +1,7 @@
 /** Monitors. */
 
 import { bodyOf } from "./core/bodies.js";
-import { ask, remove, repeatable } from "./core/flows.js";
+import { ask, remove } from "./core/flows.js";
 import type { CallOptions, Session } from "./core/session.js";
 import {
   encodeDeleteMonitor,
@@ -44,8 +44,8 @@ export class Monitors {
   async put(monitor: PutMonitor, options?: CallOptions): Promise<MonitorPut> {
     const sent = encodePutMonitor(monitor);
     // That of a schedule has no URL to lose.
-    const again = monitor.schedule === undefined ? { unsafe: monitor.dryRun !== true } : repeatable(monitor);
-    return ask(this.session, "MonitorPut", "putMonitor", sent, options, again);
+    const safe = monitor.dryRun === true || (monitor.schedule !== undefined && monitor.expectedVersion === undefined);
+    return ask(this.session, "MonitorPut", "putMonitor", sent, options, { unsafe: !safe });
   }
 
   /** The monitor. MonitorNotFound: there is none. */

@@ -2,7 +2,7 @@
 
 import { read } from "./core/answers.js";
 import { bodyOf } from "./core/bodies.js";
-import { ask, remove, repeatable, update } from "./core/flows.js";
+import { ask, remove, update } from "./core/flows.js";
 import type { CallOptions, Session } from "./core/session.js";
 import {
   encodeBackfillSchedule,
@@ -40,8 +40,14 @@ export class Schedules {
    * start of your program. Give one of `cron` and `every`.
    */
   async create(schedule: CreateSchedule, options?: CallOptions): Promise<Schedule> {
-    const sent = encodeCreateSchedule(schedule);
-    return ask(this.session, "Schedule", "createSchedule", sent, options, repeatable(schedule));
+    const { namespace, id } = schedule;
+    return update(
+      this.session,
+      "Schedule",
+      { operation: "createSchedule", body: bodyOf(encodeCreateSchedule(schedule)) },
+      { operation: "getSchedule", body: bodyOf(encodeScheduleName({ namespace, scheduleId: id })) },
+      this.session.limits(options),
+    );
   }
 
   /** The schedule, also one that has ended and is retained. ScheduleNotFound: there is none. */

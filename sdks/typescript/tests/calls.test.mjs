@@ -23,6 +23,7 @@ import { addDuration, encodeDuration, encodeInstant, toDate, toMicroseconds } fr
 import { answering, FakeClock, NAMESPACE, NEW, refusal, TIMER } from "./fakes.mjs";
 
 const SILENT = {};
+const FLOW = { closeOnRetryAfter: false, paused: false, inFlight: 0, waiting: 0, complete: true };
 const CUT = Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNRESET" } });
 const REFUSED = Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNREFUSED" } });
 
@@ -65,21 +66,35 @@ test("what is not safe is repeated only if it was certainly not executed", async
   assert.equal(refused.sent.length, 5);
 });
 
-test("a change that can't be made twice is not repeated", async () => {
-  for (const [part, method, change] of [
-    ["schedules", "create", { namespace: "n", id: "s", callbackUrl: "http://x/", every: "1h" }],
-    ["flows", "put", { namespace: "n", match: "m" }],
-    ["calendars", "put", { namespace: "n", name: "c" }],
-    ["namespaces", "update", { name: "n", paused: true }],
-    ["monitors", "put", { namespace: "n", id: "m", schedule: "s" }],
+test("a change of a version has succeeded after a lost answer if what is stored is the next one", async () => {
+  const at = { createdAt: "2027-01-31T12:00:00Z", updatedAt: "2027-01-31T12:00:00Z" };
+  const flow = { namespace: "n", match: "m", total: { parallelism: 1 }, ...at };
+  const calendar = {
+    namespace: "n",
+    name: "c",
+    timeZone: "UTC",
+    dates: ["2027-12-25"],
+    ranges: [],
+    weekdays: [],
+    ...at,
+  };
+  for (const [part, change, stored] of [
+    ["flows", { namespace: "n", match: "m", total: { parallelism: 1 } }, flow],
+    ["calendars", { namespace: "n", name: "c", dates: ["2027-12-25"] }, calendar],
+    ["namespaces", { name: "n", retention: "168h" }, NAMESPACE],
   ]) {
-    const lost = answering(CUT, refusal("VERSION_CONFLICT", 409));
-    const client = new Client("http://tocsin", { fetch: lost.fetch, logger: SILENT });
-    await assert.rejects(client[part][method]({ ...change, expectedVersion: 0 }), { maybeDone: true }, part);
-    assert.equal(lost.sent.length, 1);
-    const again = answering(CUT, refusal("INVALID_INPUT", 400));
-    const other = new Client("http://tocsin", { fetch: again.fetch, logger: SILENT });
-    await assert.rejects(other[part][method](change), { code: "INVALID_INPUT" }, part);
+    const put = async (version, ...answers) => {
+      const server = answering(...answers, [200, { ...FLOW, ...stored, version }]);
+      const client = new Client("http://tocsin", { fetch: server.fetch, logger: SILENT });
+      const method = part === "namespaces" ? "update" : "put";
+      return { written: await client[part][method]({ ...change, expectedVersion: 0 }), sent: server.sent };
+    };
+    const conflict = refusal("VERSION_CONFLICT", 409);
+    const { written, sent } = await put(1, CUT, conflict);
+    assert.equal(written.version, 1, part);
+    assert.equal(sent.length, 3);
+    await assert.rejects(put(2, CUT, conflict), { code: "VERSION_CONFLICT" }, part);
+    await assert.rejects(put(1, conflict), { code: "VERSION_CONFLICT" }, part);
   }
 });
 

@@ -10,7 +10,7 @@ import { bodyOf } from "./bodies.js";
 import { type Failure, isRepeated } from "./retries.js";
 import type { Call, CallOptions, Limits, Session } from "./session.js";
 import type { Reply } from "./transport.js";
-import { hasMembers } from "./updates.js";
+import { isWritten } from "./updates.js";
 
 const WAIT_POLL_FIRST_MS = 100;
 const WAIT_POLL_MS_MAX = 2_000;
@@ -39,11 +39,6 @@ export async function ask<Name extends keyof Answers>(
 ): Promise<Answers[Name]> {
   const reply = await session.perform({ operation, body: bodyOf(body), ...more }, session.limits(options));
   return read(answer, reply);
-}
-
-/** Of a change that may not be made twice: with an expected version, the second is refused for what the first has changed. */
-export function repeatable(change: { readonly expectedVersion?: unknown; readonly dryRun?: unknown }): Partial<Call> {
-  return { unsafe: change.expectedVersion !== undefined && change.dryRun !== true };
 }
 
 /** Deletes; where an earlier try's answer was lost, a refusal can mean that this try succeeded. */
@@ -81,8 +76,10 @@ async function isDone(
   }
 }
 
-/** Updates; where an earlier try's answer was lost, a refusal can mean that it succeeded and that the object has finished since.
- * Then what is stored has the members that were sent. */
+/**
+ * Updates or puts; where an earlier try's answer was lost, a refusal can mean that it succeeded: the object has finished since,
+ * or has no longer the version that is expected. Then what is stored has the members that were sent.
+ */
 export async function update<Name extends keyof Answers>(
   session: Session,
   answer: Name,
@@ -98,7 +95,7 @@ export async function update<Name extends keyof Answers>(
       throw refused;
     }
     const stored = await storedNow(session, answer, get, limits);
-    if (stored === undefined || !hasMembers(stored, JSON.parse(call.body?.(0) ?? "{}"))) {
+    if (stored === undefined || !isWritten(stored, JSON.parse(call.body?.(0) ?? "{}"), refused)) {
       throw refused;
     }
     return stored;

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from tocsin_client._async.part import Part
-from tocsin_client._core import flows
 from tocsin_client._core.ids import new_key
 from tocsin_client._generated.models import (
     CallbackAnswers,
@@ -124,8 +123,10 @@ class AsyncNamespaces(Part):
             expected_version=expected_version,
             dry_run=dry_run,
         )
-        safe = flows.is_repeatable(expected_version, dry_run)
-        return await self._run(self._ask("updateNamespace", Namespace.from_json, change.to_json(), safe=safe))
+        named = GetNamespace(name=name).to_json()
+        return await self._run(
+            self._put("updateNamespace", Namespace.from_json, change.to_json(), "getNamespace", named)
+        )
 
     async def rotate_secret(
         self,

@@ -36,7 +36,7 @@ from tocsin_client._generated.models import (
     UpdateTimer,
 )
 from tocsin_client._generated.operations import OPERATIONS
-from tocsin_client._values import UNSET, Duration, JsonValue, Unset, parse_instant, seconds_of
+from tocsin_client._values import UNSET, Duration, JsonValue, parse_instant, seconds_of
 
 Answer = TypeVar("Answer")
 
@@ -83,12 +83,6 @@ def order(
     check_empty(reply, OPERATIONS[operation].status)
 
 
-def is_repeatable(expected_version: int | Unset, dry_run: bool | Unset = UNSET) -> bool:
-    """Whether a change has the same outcome when it is made twice. With an expected version, the second one is refused for
-    what the first has changed."""
-    return expected_version is UNSET or dry_run is True
-
-
 def create_timer(session: Session, timer: CreateTimer, options: Options | None = None) -> Steps[Timer]:
     """Creates it once, however often its answer is lost."""
     automatic = timer.idempotency_key is UNSET
@@ -115,14 +109,26 @@ def update_timer(session: Session, change: UpdateTimer, options: Options | None 
 
 def update_schedule(session: Session, change: UpdateSchedule, options: Options | None = None) -> Steps[Schedule]:
     """Changes a schedule that has not ended."""
-    get = Call("getSchedule", ScheduleName(namespace=change.namespace, schedule_id=change.schedule_id).to_json())
-    reply = yield from _update(session, Call("updateSchedule", change.to_json()), get, options)
-    return read_answer(reply, Schedule.from_json)
+    name = ScheduleName(namespace=change.namespace, schedule_id=change.schedule_id).to_json()
+    return put(session, "updateSchedule", Schedule.from_json, change.to_json(), Call("getSchedule", name), options)
+
+
+def put(
+    session: Session,
+    operation: str,
+    read: Callable[[Mapping[str, Any]], Answer],
+    body: Mapping[str, JsonValue],
+    get: Call,
+    options: Options | None = None,
+) -> Steps[Answer]:
+    """Makes what `get` reads have these fields."""
+    reply = yield from _update(session, Call(operation, body), get, options)
+    return read_answer(reply, read)
 
 
 def _update(session: Session, call: Call, get: Call, options: Options | None) -> Steps[Reply]:
-    """Updates; where an earlier try's answer was lost, a refusal can mean that this try succeeded, and that what it
-    changed has finished since."""
+    """Updates or puts; where an earlier try's answer was lost, a refusal can mean that it succeeded: what it changed has
+    finished since, or has no longer the version that is expected."""
     tries = Tries()
     try:
         return (yield from session.perform(call, options, tries))
@@ -133,11 +139,20 @@ def _update(session: Session, call: Call, get: Call, options: Options | None) ->
             reply = yield from session.perform(get, options)
         except NotFound:
             raise refused from None
-        left_out = {"expectedVersion", *(get.body or ())}
-        sent = {name: value for name, value in (call.body or {}).items() if name not in left_out}
-        if not read_answer(reply, lambda found: has_fields(found, sent)):
+        body, code = call.body or {}, refused.code
+        left_out = {"expectedVersion", "dryRun", *(get.body or ())}
+        sent = {name: value for name, value in body.items() if name not in left_out}
+        if not read_answer(reply, lambda found: has_fields(found, sent) and _is_written(found, body, code)):
             raise
         return reply
+
+
+def _is_written(found: Mapping[str, Any], body: Mapping[str, Any], code: str) -> bool:
+    """Whether what has the fields that were sent can have them by the call that was refused with this code at last."""
+    if body.get("dryRun") is True:
+        return False
+    # Of a later version, they are another's.
+    return code != "VERSION_CONFLICT" or bool(found["version"] == body.get("expectedVersion", -1) + 1)
 
 
 def delete_timer(session: Session, name: TimerName, options: Options | None = None) -> Steps[None]:

@@ -79,7 +79,7 @@ class Monitors(Part):
             dry_run=dry_run,
         )
         # That of a schedule has no URL to lose.
-        safe = dry_run is True or (schedule is not UNSET and flows.is_repeatable(expected_version))
+        safe = dry_run is True or (schedule is not UNSET and expected_version is UNSET)
         return self._run(self._ask("putMonitor", MonitorPut.from_json, wanted.to_json(), safe=safe))
 
     def get(self, namespace: str, id: str) -> Monitor:

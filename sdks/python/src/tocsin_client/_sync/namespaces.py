@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from tocsin_client._sync.part import Part
-from tocsin_client._core import flows
 from tocsin_client._core.ids import new_key
 from tocsin_client._generated.models import (
     CallbackAnswers,
@@ -125,8 +124,10 @@ class Namespaces(Part):
             expected_version=expected_version,
             dry_run=dry_run,
         )
-        safe = flows.is_repeatable(expected_version, dry_run)
-        return self._run(self._ask("updateNamespace", Namespace.from_json, change.to_json(), safe=safe))
+        named = GetNamespace(name=name).to_json()
+        return self._run(
+            self._put("updateNamespace", Namespace.from_json, change.to_json(), "getNamespace", named)
+        )
 
     def rotate_secret(
         self,
