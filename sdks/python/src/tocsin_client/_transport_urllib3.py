@@ -162,7 +162,7 @@ class Urllib3Transport:
 
 
 class _Connection(HTTPConnection):
-    """urllib3 would send under the limit of connecting, and says of a request that was cut off only that it failed."""
+    """urllib3 would send under the limit of connecting, and does not report whether a request was sent completely."""
 
     _is_open = False
 

@@ -95,7 +95,7 @@ export interface Drained {
 
 /**
  * Whether the timer would be refused again. What an operator or a new release of the server mends is not final, nor is what
- * says nothing of the timer: another server answers at the URL, a proxy without a backend, or the path is wrong.
+ * does not concern the timer: another server answers at the URL, a proxy without a backend, or the path is wrong.
  */
 export function isFinal(error: ApiError | TransportError | InvalidArgument): boolean {
   if (error instanceof ApiError) {

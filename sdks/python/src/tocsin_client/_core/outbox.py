@@ -150,7 +150,7 @@ class Outcome:
 
 def is_final(error: Exception) -> bool:
     """Whether the timer would be refused again. What an operator or a new release of the server mends is not final, nor is
-    what says nothing of the timer: another server answers at the URL, a proxy without a backend, or the path is wrong."""
+    what does not concern the timer: another server answers at the URL, a proxy without a backend, or the path is wrong."""
     if isinstance(error, ApiError):
         if not _CODE.fullmatch(error.code) or error.code == "ROUTE_NOT_FOUND":
             # A proxy takes smaller bodies than Tocsin: fewer rows at a time may pass.
