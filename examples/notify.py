@@ -4,7 +4,7 @@
     MAIL_TO=ops@shop.example MAIL_FROM=tocsin@shop.example SMTP=mail.shop.example:25 python examples/notify.py [port]
 
 With TOCSIN_SECRET=whsec_… it accepts only what is signed with that secret. Tocsin sends again what is not answered with 200,
-so an error of the other side loses nothing. The program needs only Python's standard library.
+so an error of the other side, or of the secret, loses nothing. The program needs only Python's standard library.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from receiver import BODY_BYTES_MAX, verified
+from receiver import BODY_BYTES_MAX, refusal, verified
 
 PAGERDUTY = os.environ.get("PAGERDUTY_URL", "https://events.pagerduty.com/v2/enqueue")
 TIMEOUT_S = 8
@@ -66,8 +66,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(min(int(self.headers.get("content-length", 0)), BODY_BYTES_MAX))
         secret = os.environ.get("TOCSIN_SECRET")
-        if secret and not verified(secret, self.headers, body, time.time()):
-            self._answer(401, "the signature is missing or wrong")
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        if secret and not verified(secret, headers, body, time.time()):
+            self._answer(refusal(headers), "the signature is missing or wrong")
             return
         try:
             self._pass_on(json.loads(body))

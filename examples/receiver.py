@@ -49,6 +49,12 @@ def verified(secret: str, headers: Mapping[str, str], body: bytes, now_s: float)
     return any(hmac.compare_digest(wanted, signature) for signature in signatures)
 
 
+def refusal(headers: Mapping[str, str]) -> int:
+    """Returns the status for what is not verified. 401 is final: without another attempt, the timer fails. So it is only for
+    what is not signed at all, which is not Tocsin's. A wrong secret or clock is mended, and 503 has Tocsin call again."""
+    return 503 if "webhook-signature" in headers else 401
+
+
 def connect(path: str) -> sqlite3.Connection:
     """Opens a connection with explicit transactions."""
     database = sqlite3.connect(path, isolation_level=None, timeout=10)
@@ -80,7 +86,7 @@ def work(database: sqlite3.Connection, callback: dict[str, object]) -> dict[str,
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers 401 to a callback without a valid signature, and 200 once the work is committed."""
+    """Answers 200 once the work is committed, and refuses callbacks without a valid signature."""
 
     protocol_version = "HTTP/1.1"
     secret = os.environ.get("TOCSIN_SECRET", "")
@@ -106,7 +112,7 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(length)
         headers = {name.lower(): value for name, value in self.headers.items()}
         if not verified(self.secret, headers, body, time.time()):
-            self._answer(401)
+            self._answer(refusal(headers))
             return
         try:
             answer = handle(self.database, headers["webhook-id"], json.loads(body), time.time())

@@ -55,6 +55,23 @@ def test_a_timer_waits_for_the_request_with_its_predecessor():
     assert taken(queue, 1.0) == ["a"]
 
 
+def test_a_timer_waits_behind_its_predecessor_also_if_its_owner_has_changed():
+    queue = BatchQueue()
+    queue.closing = True
+    added(queue, *map(str, range(2 * ITEMS_PER_REQUEST)), owner="slow")
+    slow = [queue.take(0.0), queue.take(0.0)]
+    added(queue, "a", "b", owner="slow")
+    added(queue, "a", "c", owner="other")
+    assert taken(queue, 0.0) == ["c"]
+    queue.settled(*slow[0])
+    first = queue.take(0.0)
+    assert [entry.waiter for entry in first[1]] == ["a", "b"] and first[0] == "slow"
+    queue.settled(*first)
+    assert taken(queue, 0.0) == ["a"]
+    added(queue, "a", owner="other")
+    assert queue._places == {("n", "a"): ("other", 1)}, "what does not wait has no lane"
+
+
 def test_requests_are_bounded_in_bytes():
     queue = BatchQueue()
     added(queue, *map(str, range(100)), payload="x" * 100_000)

@@ -199,6 +199,28 @@ class TestWait:
             world.run(flows.wait_for_timer(world.session, NAME, 0.5))
         assert sum(world.slept) == pytest.approx(0.5)
 
+    def test_a_server_that_is_away_for_a_while(self):
+        world = World(*[lambda _: UNSENT] * 150, reply(200, timer("completed")))
+        world.time = 4e9
+        assert world.run(flows.wait_for_timer(world.session, NAME, 3_600)).status == "completed"
+        assert world.time - 4e9 > 60
+        world = World(*[lambda _: UNSENT] * 150)
+        with pytest.raises(errors.TransportError):
+            world.run(flows.wait_for_timer(world.session, NAME, None))
+        world = World(problem(404, "TIMER_NOT_FOUND"))
+        with pytest.raises(errors.TimerNotFound):
+            world.run(flows.wait_for_timer(world.session, NAME, 3_600))
+
+    def test_a_server_that_hangs(self):
+        def hanging(send):
+            world.time += send.timeout_s
+            return errors.TransportError("timed out", maybe_done=True)
+
+        world = World(*[hanging] * 10)
+        with pytest.raises(errors.WaitTimeout, match="timed out"):
+            world.run(flows.wait_for_timer(world.session, NAME, 5))
+        assert 5 <= world.time - 1_000 <= 7
+
 
 class TestCreateMany:
     def answer(self, **by_id):

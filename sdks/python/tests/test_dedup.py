@@ -62,7 +62,7 @@ def rows(connect):
         return cursor.fetchone()[0]
 
 
-@pytest.mark.parametrize("answer", [done(), reschedule_at(TOMORROW, {"n": 2}), fail("no such order")])
+@pytest.mark.parametrize("answer", [done(), reschedule_at(TOMORROW, {"n": 2})])
 def test_a_repetition_gets_the_answer_of_the_first(dedup, connect, answer):
     given = firing()
     assert dedup.once(given, working(answer)) == answer
@@ -72,13 +72,14 @@ def test_a_repetition_gets_the_answer_of_the_first(dedup, connect, answer):
     assert rows(connect) == 2
 
 
-def test_retry_and_exceptions_roll_back(dedup, connect):
+def test_retry_fail_and_exceptions_roll_back(dedup, connect):
     given = firing()
 
     def defect():
         raise LookupError
 
     assert dedup.once(given, working(retry(3))) == retry(3)
+    assert dedup.once(given, working(fail("no such account"))) == fail("no such account")
     with pytest.raises(LookupError):
         dedup.once(given, working(defect))
     with pytest.raises(TypeError):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
 from tests.support.cases import each
 
 from steps import World
+from tocsin_client import AsyncClient, Client
 from tocsin_client._core import running
 from tocsin_client._core.session import Options
-from tocsin_client._generated.models import PingMonitor
+from tocsin_client._sync.monitors import Monitors
+from tocsin_client._sync.runner import Runner
 from tocsin_client.errors import TransportError
 
 
@@ -38,5 +43,40 @@ def test_a_server_that_is_not_reached_delays_a_job_for_seconds_only():
     refused = TransportError("refused", maybe_done=False)
     world = World(*[lambda _: refused] * 1_000)
     started = world.time
-    world.run(running.report(world.session, Options(), dict, PingMonitor(namespace="n", id="m", event="start")))
-    assert len(world.sent) > 1 and world.time - started <= 5
+    with Monitors(Runner(world.session, world, Options())).run("m"):
+        assert len(world.sent) > 1 and world.time - started <= 5
+
+
+def test_a_hook_that_fails_does_not_keep_a_job_from_running(caplog):
+    def hook(_headers):
+        raise LookupError("no trace")
+
+    with Client("http://127.0.0.1:1", on_request=hook) as client, client.monitors.run("m"):
+        pass
+    assert [record.getMessage() for record in caplog.records] == [
+        f"report {event} to monitor default/m not delivered: LookupError('no trace')" for event in ("start", "success")
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:Exception ignored", "ignore:unclosed")  # each loop ends with a connection
+def test_a_job_is_reported_in_each_event_loop(server, caplog):
+    client = AsyncClient(server.url)
+    with server.client() as other:
+        other.monitors.put("default", "loops", every="1h")
+
+    @client.monitors.watch("loops")
+    async def job():
+        return "done"
+
+    for _ in range(3):
+        assert asyncio.run(job()) == "done"
+    assert not caplog.records, "each report is delivered"
+    assert len(client._runner.transport._sessions) == 1, "those of the ended loops are closed"
+
+    async def again():
+        await client.close()
+        return await job()
+
+    assert asyncio.run(again()) == "done"
+    asyncio.run(client.close())
+    assert client._runner.transport._sessions == {}

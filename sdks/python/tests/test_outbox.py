@@ -316,6 +316,16 @@ def test_what_cannot_be_sent_is_refused_at_once():
         outbox("sqlite:///app.db")
 
 
+def test_row_ids_are_made_in_a_process_that_is_forked_meanwhile():
+    ids = RowIds()
+    with ids._lock:  # by another thread of the parent, at the fork
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(5)
+            os._exit(0 if ids.next(1_801_396_800_000) else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
 def test_row_ids_ascend():
     ids = RowIds()
     made = [ids.next(1_801_396_800_000) for _ in range(5_000)] + [ids.next(1_801_396_799_000)]

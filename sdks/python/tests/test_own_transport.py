@@ -9,7 +9,7 @@ import pytest
 import urllib3
 
 from proxy import Proxy
-from tocsin_client import AsyncClient, Client
+from tocsin_client import AsyncClient, Client, errors
 
 
 def list_blocking(url):
@@ -51,6 +51,23 @@ def test_hosts_without_proxy(names, server, monkeypatch):
         monkeypatch.setenv("NO_PROXY", "localhost,127.0.0.1")
         assert "default" in names(server.url)
         assert proxy.targets == []
+
+
+def test_a_proxy_that_is_not_supported_is_named_at_once(names, server, monkeypatch):
+    monkeypatch.setenv("ALL_PROXY", "socks5h://me:secret@127.0.0.1:1080")
+    with pytest.raises(errors.InvalidArgument, match="scheme socks5h") as raised:
+        names(server.url)
+    assert "secret" not in str(raised.value)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    assert "default" in names(server.url)
+
+
+def test_a_pool_that_can_not_use_the_url_is_not_asked_again(server):
+    pool = urllib3.ProxyManager("http://127.0.0.1:1")
+    pool.proxy = pool.proxy._replace(scheme="socks5")
+    with Client(server.url, http_client=pool) as client, pytest.raises(errors.TransportError) as raised:
+        client.namespaces.list()
+    assert raised.value.final and not raised.value.maybe_done
 
 
 def test_a_pool_of_the_program(server, monkeypatch):

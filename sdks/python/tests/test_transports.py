@@ -10,8 +10,12 @@ import threading
 
 import pytest
 import trustme
+import urllib3
+from tests.support.patience import PATIENCE_S
 
 from tocsin_client import AsyncClient, Client, errors
+from tocsin_client._core.steps import Send
+from tocsin_client._transport_urllib3 import Urllib3Transport
 
 
 class Misbehaving:
@@ -120,6 +124,58 @@ def test_deadline_includes_the_answer(get):
         if server.requests:
             break
     assert raised.value.maybe_done and server.requests == 1
+
+
+BODY = b"x" * 16 * 1024 * 1024
+POST = {"method": "POST", "target": "/", "headers": {}, "body": BODY, "connect_timeout_s": 0.2}
+DONE = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+
+
+class Slow(Misbehaving):
+    """Begins to read the request only after longer than the limit of connecting, or never; then answers."""
+
+    def __init__(self, reads=True, **options):
+        super().__init__(DONE, **options)
+        self.over = threading.Event()
+        self.reads = reads
+
+    def answer_one(self, connection):
+        used = connection if self.tls is None else self.tls.wrap_socket(connection, server_side=True)
+        with used as connection:
+            while True:
+                self.over.wait(0.4 if self.reads else PATIENCE_S)
+                received = 0
+                while received < len(BODY):
+                    read = connection.recv(1 << 20)
+                    if not read:
+                        return
+                    received += len(read)
+                connection.sendall(self.answer)
+
+    def __exit__(self, *_):
+        self.over.set()
+        super().__exit__()
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("tls", [False, True])
+def test_a_large_body_has_the_time_of_its_try(given, tls):
+    authority = trustme.CA()
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    pool = urllib3.PoolManager(ssl_context=trusting) if given else None
+    certificate = authority.issue_cert("127.0.0.1") if tls else None
+    with Slow(certificate=certificate) as slow:
+        transport = Urllib3Transport(trusting, pool)
+        for _ in range(2):  # the second one on the same connection
+            assert transport._send(Send(base=slow.url, timeout_s=PATIENCE_S, **POST)).status == 200
+        assert slow.connections == 1
+
+
+def test_a_body_that_is_cut_off_was_not_sent():
+    with Slow(reads=False) as slow, pytest.raises(errors.TransportError) as raised:
+        Urllib3Transport(None, None)._send(Send(base=slow.url, timeout_s=0.5, **POST))
+    assert not raised.value.maybe_done
 
 
 def test_redirects_are_not_followed(get):

@@ -1,7 +1,7 @@
 /** Calendars. */
 
 import { bodyOf } from "./core/bodies.js";
-import { ask, remove } from "./core/flows.js";
+import { ask, remove, update } from "./core/flows.js";
 import type { CallOptions, Session } from "./core/session.js";
 import { encodeCalendarId, encodeDeleteCalendar, encodeListCalendars, encodePutCalendar } from "./generated/codecs.js";
 import type {
@@ -25,7 +25,14 @@ export class Calendars {
    * be none.
    */
   async put(calendar: PutCalendar, options?: CallOptions): Promise<Calendar> {
-    return ask(this.session, "Calendar", "putCalendar", encodePutCalendar(calendar), options);
+    const { namespace, name } = calendar;
+    return update(
+      this.session,
+      "Calendar",
+      { operation: "putCalendar", body: bodyOf(encodePutCalendar(calendar)) },
+      { operation: "getCalendar", body: bodyOf(encodeCalendarId({ namespace, name })) },
+      this.session.limits(options),
+    );
   }
 
   /** The calendar with its dates. CalendarNotFound: there is none. */

@@ -1,7 +1,7 @@
 /** Rules of flows. */
 
 import { bodyOf } from "./core/bodies.js";
-import { ask, remove } from "./core/flows.js";
+import { ask, remove, update } from "./core/flows.js";
 import type { CallOptions, Session } from "./core/session.js";
 import { encodeFlowName, encodeListFlows, encodePauseFlow, encodePutFlow } from "./generated/codecs.js";
 import type { Flow, FlowName, ListFlows, PauseFlow, PutFlow } from "./generated/models.js";
@@ -20,7 +20,14 @@ export class Flows {
    * have.
    */
   async put(rule: PutFlow, options?: CallOptions): Promise<Flow> {
-    return ask(this.session, "Flow", "putFlow", encodePutFlow(rule), options);
+    const { namespace, match } = rule;
+    return update(
+      this.session,
+      "Flow",
+      { operation: "putFlow", body: bodyOf(encodePutFlow(rule)) },
+      { operation: "getFlow", body: bodyOf(encodeFlowName({ namespace, match })) },
+      this.session.limits(options),
+    );
   }
 
   /** The rule, and what is in flight and waits. FlowNotFound: there is none with exactly this match. */

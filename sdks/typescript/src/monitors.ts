@@ -37,10 +37,15 @@ export class Monitors {
 
   /**
    * Creates the monitor, or replaces its definition; give one of `cron`, `every` and `schedule`. The answer that creates it has its
-   * `pingUrl`, which is never shown again. VersionConflict: it has not the expected version; 0: there must be none.
+   * `pingUrl`, which is never shown again. A lost answer is not followed by a retry, whose answer would have no `pingUrl`:
+   * TransportError with `maybeDone`; `rotate` makes a new one. VersionConflict: it has not the expected version; 0: there must
+   * be none.
    */
   async put(monitor: PutMonitor, options?: CallOptions): Promise<MonitorPut> {
-    return ask(this.session, "MonitorPut", "putMonitor", encodePutMonitor(monitor), options);
+    const sent = encodePutMonitor(monitor);
+    // That of a schedule has no URL to lose.
+    const safe = monitor.dryRun === true || (monitor.schedule !== undefined && monitor.expectedVersion === undefined);
+    return ask(this.session, "MonitorPut", "putMonitor", sent, options, { unsafe: !safe });
   }
 
   /** The monitor. MonitorNotFound: there is none. */

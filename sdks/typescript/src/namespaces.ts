@@ -1,7 +1,8 @@
 /** Namespaces, and the cluster. */
 
 import { read } from "./core/answers.js";
-import { ask } from "./core/flows.js";
+import { bodyOf } from "./core/bodies.js";
+import { ask, update } from "./core/flows.js";
 import type { CallOptions, Session } from "./core/session.js";
 import {
   encodeCreateNamespace,
@@ -41,7 +42,14 @@ export class Namespaces {
 
   /** Changes the given members; null removes `secret` and `retryPolicy`. */
   async update(change: UpdateNamespace, options?: CallOptions): Promise<Namespace> {
-    return ask(this.session, "Namespace", "updateNamespace", encodeUpdateNamespace(change), options);
+    const { name } = change;
+    return update(
+      this.session,
+      "Namespace",
+      { operation: "updateNamespace", body: bodyOf(encodeUpdateNamespace(change)) },
+      { operation: "getNamespace", body: bodyOf(encodeGetNamespace({ name })) },
+      this.session.limits(options),
+    );
   }
 
   /** Signs with a new secret, and during `grace` with the former one, too. Only this answer shows the secret. */

@@ -40,7 +40,14 @@ export class Schedules {
    * start of your program. Give one of `cron` and `every`.
    */
   async create(schedule: CreateSchedule, options?: CallOptions): Promise<Schedule> {
-    return ask(this.session, "Schedule", "createSchedule", encodeCreateSchedule(schedule), options);
+    const { namespace, id } = schedule;
+    return update(
+      this.session,
+      "Schedule",
+      { operation: "createSchedule", body: bodyOf(encodeCreateSchedule(schedule)) },
+      { operation: "getSchedule", body: bodyOf(encodeScheduleName({ namespace, scheduleId: id })) },
+      this.session.limits(options),
+    );
   }
 
   /** The schedule, also one that has ended and is retained. ScheduleNotFound: there is none. */

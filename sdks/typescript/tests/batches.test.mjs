@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { BatchQueue } from "../dist/core/batch-queue.js";
+import { itemOf } from "../dist/core/batches.js";
 import { Session } from "../dist/core/session.js";
 import { BatcherClosed, BatcherFull, InvalidArgument, InvalidInput } from "../dist/errors.js";
 import { Timers } from "../dist/timers.js";
@@ -115,4 +117,29 @@ test("an error of one timer rejects that one", async () => {
   const [first, second] = await Promise.allSettled(wanted(2).map((timer) => batcher.add(timer)));
   assert.equal(first.status, "fulfilled");
   assert.deepEqual(second.reason.fields, [{ path: "delay", reason: "bad" }]);
+});
+
+test("a timer waits behind its predecessor, also if its owner has changed", () => {
+  const queue = new BatchQueue();
+  queue.closing = true;
+  const add = (owner, ...ids) => {
+    for (const id of ids) {
+      queue.add(itemOf({ ...NEW, id }), id, owner, 0);
+    }
+  };
+  const taken = () => queue.take(0)?.entries.map(({ waiter }) => waiter);
+  add("slow", ...wanted(1_000).map(({ id }) => id));
+  const slow = [queue.take(0), queue.take(0)];
+  add("slow", "a", "b");
+  add("other", "a", "c");
+  assert.deepEqual(taken(), ["c"]);
+  queue.settled("slow", slow[0].entries);
+  const first = queue.take(0);
+  assert.deepEqual(
+    first.entries.map(({ waiter }) => waiter),
+    ["a", "b"],
+  );
+  assert.equal(first.owner, "slow");
+  queue.settled("slow", first.entries);
+  assert.deepEqual(taken(), ["a"]);
 });

@@ -6,6 +6,7 @@ import { Session } from "../dist/core/session.js";
 import {
   DeadlineExceeded,
   InvalidArgument,
+  InvalidInput,
   KeyNotFound,
   ServerError,
   TimerNotFound,
@@ -22,6 +23,7 @@ import { addDuration, encodeDuration, encodeInstant, toDate, toMicroseconds } fr
 import { answering, FakeClock, NAMESPACE, NEW, refusal, TIMER } from "./fakes.mjs";
 
 const SILENT = {};
+const FLOW = { closeOnRetryAfter: false, paused: false, inFlight: 0, waiting: 0, complete: true };
 const CUT = Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNRESET" } });
 const REFUSED = Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNREFUSED" } });
 
@@ -62,6 +64,47 @@ test("what is not safe is repeated only if it was certainly not executed", async
   const refused = session([REFUSED, REFUSED, refusal("NOT_READY", 503), [429], [200, NAMESPACE]]);
   await new Namespaces(refused.session).create(namespace);
   assert.equal(refused.sent.length, 5);
+});
+
+test("a change of a version has succeeded after a lost answer if what is stored is the next one", async () => {
+  const at = { createdAt: "2027-01-31T12:00:00Z", updatedAt: "2027-01-31T12:00:00Z" };
+  const flow = { namespace: "n", match: "m", total: { parallelism: 1 }, ...at };
+  const calendar = {
+    namespace: "n",
+    name: "c",
+    timeZone: "UTC",
+    dates: ["2027-12-25"],
+    ranges: [],
+    weekdays: [],
+    ...at,
+  };
+  for (const [part, change, stored] of [
+    ["flows", { namespace: "n", match: "m", total: { parallelism: 1 } }, flow],
+    ["calendars", { namespace: "n", name: "c", dates: ["2027-12-25"] }, calendar],
+    ["namespaces", { name: "n", retention: "168h" }, NAMESPACE],
+  ]) {
+    const put = async (version, ...answers) => {
+      const server = answering(...answers, [200, { ...FLOW, ...stored, version }]);
+      const client = new Client("http://tocsin", { fetch: server.fetch, logger: SILENT });
+      const method = part === "namespaces" ? "update" : "put";
+      return { written: await client[part][method]({ ...change, expectedVersion: 0 }), sent: server.sent };
+    };
+    const conflict = refusal("VERSION_CONFLICT", 409);
+    const { written, sent } = await put(1, CUT, conflict);
+    assert.equal(written.version, 1, part);
+    assert.equal(sent.length, 3);
+    await assert.rejects(put(2, CUT, conflict), { code: "VERSION_CONFLICT" }, part);
+    await assert.rejects(put(1, conflict), { code: "VERSION_CONFLICT" }, part);
+  }
+});
+
+test("a put of a monitor is not repeated, whose first answer alone shows the URL", async () => {
+  const monitor = { namespace: "n", id: "m", every: "1h" };
+  const lost = session([CUT, refusal("INVALID_INPUT", 400)]);
+  await assert.rejects(new Monitors(lost.session).put(monitor), { maybeDone: true });
+  assert.equal(lost.sent.length, 1);
+  const dry = session([CUT, refusal("INVALID_INPUT", 400)]);
+  await assert.rejects(new Monitors(dry.session).put({ ...monitor, expectedVersion: 1, dryRun: true }), InvalidInput);
 });
 
 test("an unknown certificate is not tried again", async () => {
@@ -202,6 +245,29 @@ test("wait sleeps until the instant, then polls ever more slowly", async () => {
   assert.deepEqual(clock.slept, [30_000, 10_000, 100, 200, 400]);
   const late = new Timers(new Session("http://tocsin", { fetch: answering([200, TIMER]).fetch }, clock));
   await assert.rejects(late.wait({ namespace: "n", timerId: "t" }, { timeoutMs: 1_000 }), WaitTimeout);
+});
+
+test("wait outlasts a server that is away, and ends in its time if one hangs", async () => {
+  const finished = [200, { ...TIMER, status: "completed" }];
+  const name = { namespace: "n", timerId: "t" };
+  const away = session([...Array(100).fill(REFUSED), finished]);
+  const started = away.clock.ms;
+  assert.equal((await new Timers(away.session).wait(name, { timeoutMs: 3_600_000 })).status, "completed");
+  assert.ok(away.clock.ms - started > 60_000);
+  await assert.rejects(new Timers(session([REFUSED]).session).wait(name), TransportError);
+  await assert.rejects(
+    new Timers(session([refusal("TIMER_NOT_FOUND", 404)]).session).wait(name, { timeoutMs: 5_000 }),
+    TimerNotFound,
+  );
+  const hanging = session([
+    () => {
+      hanging.clock.ms += 2_000;
+      return CUT;
+    },
+  ]);
+  const begun = hanging.clock.ms;
+  await assert.rejects(new Timers(hanging.session).wait(name, { timeoutMs: 5_000 }), WaitTimeout);
+  assert.ok(hanging.clock.ms - begun <= 9_000, String(hanging.clock.ms - begun));
 });
 
 test("owners get first tries, and a failed one is avoided", async () => {

@@ -32,6 +32,7 @@ const KINDS = {
     const begun = async (work) => {
       const connection = await pool.getConnection();
       try {
+        await assert.rejects(outbox(connection).create(timer("alone")), InvalidArgument, "no transaction is open");
         await connection.beginTransaction();
         await ((await work(connection)) ? connection.commit() : connection.rollback());
       } finally {

@@ -179,7 +179,7 @@ test("Fastify: the plugin reads bytes, the application's parsers stay", async ()
   await app.close();
 });
 
-test("Dedup does the work once and repeats its answer; retry and errors roll back", async () => {
+test("Dedup does the work once and repeats its answer; retry, fail and errors roll back", async () => {
   const connection = openDatabase(":memory:");
   const dedup = new Dedup(sqlite(connection));
   await dedup.createTable();
@@ -190,15 +190,16 @@ test("Dedup does the work once and repeats its answer; retry and errors roll bac
     return answer();
   };
   const count = () => connection.prepare("SELECT count(*) AS n FROM work").all()[0].n;
-  assert.equal(
-    (
-      await dedup.once(
-        each,
-        work(() => retry()),
-      )
-    ).status,
-    503,
-  );
+  for (const [answer, status] of [
+    [retry(), 503],
+    [fail("no such account"), 422],
+  ]) {
+    const answered = await dedup.once(
+      each,
+      work(() => answer),
+    );
+    assert.equal(answered.status, status);
+  }
   await assert.rejects(
     dedup.once(
       each,

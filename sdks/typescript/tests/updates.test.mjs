@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hasMembers } from "../dist/core/updates.js";
+import { hasMembers, isWritten } from "../dist/core/updates.js";
 
 const SHOWN = {
   namespace: "n",
@@ -28,8 +28,20 @@ test("what is stored has the members of an update, or not", () => {
     [{ retryPolicy: { maxAttempts: 5, initialInterval: "1000ms" } }, true],
     [{ retryPolicy: { maxAttempts: 4 } }, false],
     [{ delay: "1h" }, false],
+    [{ tags: [], expectedVersion: 3 }, true],
   ]) {
     assert.equal(hasMembers(SHOWN, { namespace: "n", timerId: "t", ...sent }), expected, JSON.stringify(sent));
   }
   assert.equal(hasMembers({ body: { text: "" } }, { payload: null }), false);
+});
+
+test("what is stored was written by a call that was refused for its version, or not", () => {
+  const conflict = { code: "VERSION_CONFLICT" };
+  const sent = { tags: [], paused: true, expectedVersion: 3 };
+  const shown = { ...SHOWN, status: "paused", version: 4 };
+  assert.equal(isWritten(shown, sent, conflict), true);
+  assert.equal(isWritten({ ...shown, version: 5 }, sent, conflict), false);
+  assert.equal(isWritten({ ...shown, version: 5 }, sent, { code: "SCHEDULE_ENDED" }), true);
+  assert.equal(isWritten({ ...shown, status: "active" }, sent, conflict), false);
+  assert.equal(isWritten(shown, { ...sent, dryRun: true }, conflict), false);
 });

@@ -12,6 +12,8 @@ import sqlite3
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -56,9 +58,9 @@ class TestCreate:
 
 
 @contextlib.contextmanager
-def receiver(database):
+def receiver(database, **settings):
     command = [sys.executable, str(EXAMPLES / "receiver.py"), "0"]
-    environment = {**os.environ, "TOCSIN_SECRET": SECRET, "RECEIVER_DATABASE": str(database)}
+    environment = {**os.environ, "TOCSIN_SECRET": SECRET, "RECEIVER_DATABASE": str(database), **settings}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         port = int(process.stdout.readline().rsplit(":", 1)[1].rstrip("/\n"))
         yield process, port
@@ -89,11 +91,24 @@ def work_done(database):
         return [row[0] for row in opened.execute("SELECT timer FROM reminders ORDER BY rowid")]
 
 
+def test_receiver_with_a_wrong_secret_is_called_again(tmp_path):
+    with receiver(tmp_path / "r.db", TOCSIN_SECRET="whsec_x") as (_, port):
+        assert post(port, "1", "a")[0] == 503
+
+
+def urlopen_status(url):
+    """Of a request without a signature."""
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(url, b"{}", timeout=PATIENCE_S)
+    return refused.value.code
+
+
 def test_receiver_checks_signatures(tmp_path):
     with receiver(tmp_path / "r.db") as (_, port):
         assert post(port, "1", "a") == DONE
-        assert post(port, "2", "forged", signature="v1,bm90IHRoaXM=")[0] == 401
-        assert post(port, "3", "replayed", age_s=3_600)[0] == 401
+        assert post(port, "2", "forged", signature="v1,bm90IHRoaXM=")[0] == 503
+        assert post(port, "3", "replayed", age_s=3_600)[0] == 503
+        assert urlopen_status(f"http://127.0.0.1:{port}/") == 401
     assert work_done(tmp_path / "r.db") == ["n/a"]
 
 

@@ -8,12 +8,17 @@ import socketserver
 import subprocess
 import sys
 import threading
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email import message_from_string
 from pathlib import Path
 from queue import Queue
 from typing import Any
+
+import pytest
 
 from tests.integration.server.conftest import serving
 from tests.support.calls import Api, Inbox
@@ -117,6 +122,15 @@ def relay(**settings: str) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait()
+
+
+def test_example_is_called_again_after_a_wrong_secret() -> None:
+    with relay(TOCSIN_SECRET="whsec_" + "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=") as url:
+        signed = {"webhook-id": "m", "webhook-timestamp": str(int(time.time())), "webhook-signature": "v1,YQ=="}
+        for headers, status in ((signed, 503), ({}, 401)):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(urllib.request.Request(url, b"{}", headers), timeout=PATIENCE_S)
+            assert refused.value.code == status
 
 
 async def test_example_opens_and_resolves_incidents_and_sends_mails(tmp_path: Path) -> None:

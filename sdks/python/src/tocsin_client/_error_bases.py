@@ -54,6 +54,9 @@ class BadField:
 class ApiError(TocsinError):
     """The server refused the request, or failed. `code` is stable: compare it, or catch the class of the code."""
 
+    #: Whether it is that of one timer of a batch, whose request was answered.
+    _is_of_item = False
+
     def __init__(
         self,
         message: str,

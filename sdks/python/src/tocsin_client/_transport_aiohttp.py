@@ -22,12 +22,14 @@ _NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 
 class AiohttpTransport:
-    """For one event loop. A canceled task's request ends at once."""
+    """Has connections of its own in each event loop that uses it. A canceled task's request ends at once."""
 
     def __init__(self, ssl_context: ssl.SSLContext | None, http_client: aiohttp.ClientSession | None) -> None:
         self._ssl: ssl.SSLContext | bool = True if ssl_context is None else ssl_context
         self._given = http_client
-        self._session: aiohttp.ClientSession | None = http_client
+        self._is_of_the_parent = False
+        #: aiohttp's belong to an event loop.
+        self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
         #: The proxy for each base URL. aiohttp itself would ask the environment in a thread for each request.
         self._proxies: dict[str, str | None] = {}
         #: Of the last request, which most others share.
@@ -55,17 +57,24 @@ class AiohttpTransport:
             steps.close()
 
     async def close(self) -> None:
-        """Closes the connections, but not those of a session that was given."""
-        if self._session is not None and self._given is None:
-            await self._session.close()
+        """Closes the connections, but not those of a session that was given, or of another event loop that runs."""
+        session = self._sessions.pop(asyncio.get_running_loop(), None)
+        if session is not None:
+            await session.close()
+        await self._close_of_ended_loops()
 
     def renew_in_child(self) -> None:
         """The parent goes on using its connections, and its event loop."""
-        leave_to_parent(self._session, self._given)
-        self._session = None
+        leave_to_parent(self._sessions, self._given)
+        self._sessions = {}
+        self._is_of_the_parent = True
 
     async def _send(self, step: Send) -> Reply:
-        session = self._session or self._opened()
+        session = self._given or self._sessions.get(asyncio.get_running_loop()) or await self._opened()
+        if session is self._given and self._is_of_the_parent:
+            raise InvalidArgument(
+                "http_client: its session was made before this process was forked; make client and session in each process"
+            )
         body = None if step.body is None else _Body(step.body)
         try:
             async with session.request(
@@ -101,17 +110,20 @@ class AiohttpTransport:
             self._proxies[base] = proxy_of(base)
         return self._proxies[base]
 
-    def _opened(self) -> aiohttp.ClientSession:
-        if self._given is not None:
-            raise InvalidArgument(
-                "http_client: its session was made before this process was forked; make client and session in each process"
-            )
-        self._session = aiohttp.ClientSession(
+    async def _opened(self) -> aiohttp.ClientSession:
+        session = self._sessions[asyncio.get_running_loop()] = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, limit_per_host=CONNECTIONS_PER_HOST, keepalive_timeout=IDLE_S_MAX),
             # Cookies are no part of the API.
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-        return self._session
+        await self._close_of_ended_loops()
+        return session
+
+    async def _close_of_ended_loops(self) -> None:
+        """`asyncio.run` makes a loop for each call, such as a job of a program, or a firing that a receiver handles."""
+        for loop in list(self._sessions):
+            if loop.is_closed() and (session := self._sessions.pop(loop, None)) is not None:
+                await session.close()
 
 
 class _Body(aiohttp.BytesPayload):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import ssl
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import urllib3
-from urllib3.connection import HTTPSConnection
-from urllib3.connectionpool import HTTPSConnectionPool
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import (
     ConnectTimeoutError,
     EmptyPoolError,
     HTTPError,
+    LocationValueError,
     NameResolutionError,
     NewConnectionError,
     ProxyError,
@@ -34,6 +36,20 @@ _CHUNK_BYTES = 65_536
 #: The server can't have received the request.
 _NOT_SENT = (ConnectTimeoutError, EmptyPoolError, NewConnectionError, NameResolutionError, ProxyError)
 _NO_RETRIES = Retry(False)
+#: What certainly fits into the buffers of a socket, so that sending it takes no time.
+_BUFFERED_BYTES = 16_384
+
+
+class _Sending(threading.local):
+    """The request that this thread sends."""
+
+    #: When its time is over, by the monotonic clock.
+    end: float = 0.0
+    #: Whether the server can't have received all of it.
+    is_cut: bool = False
+
+
+_SENDING = _Sending()
 
 #: urllib3's `urlopen` of a pool or of a manager.
 _Open = Callable[..., urllib3.BaseHTTPResponse]
@@ -88,6 +104,11 @@ class Urllib3Transport:
         if now - self._used_at > IDLE_S_MAX:
             self.close()
         self._used_at = now
+        _SENDING.end, _SENDING.is_cut = now + step.timeout_s, False
+        connect_timeout_s = step.connect_timeout_s
+        if self._given is not None and len(step.body or b"") > _BUFFERED_BYTES:
+            # urllib3's own connections send under the limit of connecting.
+            connect_timeout_s = step.timeout_s
         try:
             route = self._routes.get(step.base)
             if route is None:
@@ -99,7 +120,7 @@ class Urllib3Transport:
                 prefix + step.target,
                 body=step.body,
                 headers=step.headers,
-                timeout=Timeout(connect=step.connect_timeout_s, total=step.timeout_s),
+                timeout=Timeout(connect=connect_timeout_s, total=step.timeout_s),
                 retries=_NO_RETRIES,
                 redirect=False,
                 preload_content=False,
@@ -113,11 +134,12 @@ class Urllib3Transport:
                 raise
             response.release_conn()
         except HTTPError as failed:
-            untrusted = is_untrusted(failed)
+            # The next try would fail likewise.
+            is_final = is_untrusted(failed) or isinstance(failed, LocationValueError)
             raise TransportError(
                 f"{step.method} {step.url}: {failed}",
-                maybe_done=not untrusted and not isinstance(failed, _NOT_SENT),
-                final=untrusted,
+                maybe_done=not (is_final or _SENDING.is_cut or isinstance(failed, _NOT_SENT)),
+                final=is_final,
             ) from failed
         return Reply(response.status, response.headers, body)
 
@@ -133,13 +155,33 @@ class Urllib3Transport:
         if proxy is not None:
             credentials = credentials_of(proxy)
             headers = make_headers(proxy_basic_auth=":".join(credentials)) if credentials else None
-            return _with_handshakes(urllib3.ProxyManager(proxy, proxy_headers=headers, **options)).urlopen, base
+            return _with_own_connections(urllib3.ProxyManager(proxy, proxy_headers=headers, **options)).urlopen, base
         # Asked for once: to find the pool of a URL takes longer than to encode the request.
-        pool = _with_handshakes(urllib3.PoolManager(**options)).connection_from_url(base)
+        pool = _with_own_connections(urllib3.PoolManager(**options)).connection_from_url(base)
         return pool.urlopen, urlsplit(base).path
 
 
-class _Connection(HTTPSConnection):
+class _Connection(HTTPConnection):
+    """urllib3 would send under the limit of connecting, and does not report whether a request was sent completely."""
+
+    _is_open = False
+
+    def connect(self) -> None:
+        self._is_open = False
+        super().connect()
+        self._is_open = True
+
+    def send(self, data: Any) -> None:
+        if self._is_open and self.sock is not None:
+            self.sock.settimeout(max(_SENDING.end - time.monotonic(), 0.001))
+        try:
+            super().send(data)
+        except OSError:
+            _SENDING.is_cut = True
+            raise
+
+
+class _TlsConnection(_Connection, HTTPSConnection):
     def connect(self) -> None:
         try:
             super().connect()
@@ -148,16 +190,21 @@ class _Connection(HTTPSConnection):
             raise NewConnectionError(self, f"TLS handshake failed: {failed}") from failed
 
 
-class _HttpsPool(HTTPSConnectionPool):
+class _HttpPool(HTTPConnectionPool):
     ConnectionCls = _Connection
+
+
+class _HttpsPool(HTTPSConnectionPool):
+    ConnectionCls = _TlsConnection
 
 
 _Manager = TypeVar("_Manager", bound=urllib3.PoolManager)
 
 
-def _with_handshakes(manager: _Manager) -> _Manager:
-    """The manager, whose connections fail with NewConnectionError until TLS is agreed on."""
-    manager.pool_classes_by_scheme = {**manager.pool_classes_by_scheme, "https": _HttpsPool}
+def _with_own_connections(manager: _Manager) -> _Manager:
+    """The manager, whose connections have a request's whole time to send it, and fail with NewConnectionError until TLS is
+    agreed on."""
+    manager.pool_classes_by_scheme = {"http": _HttpPool, "https": _HttpsPool}
     return manager
 
 

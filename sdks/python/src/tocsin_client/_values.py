@@ -11,6 +11,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any, Final, Literal, TypeAlias, Union
 
+from tocsin_client._core.exact import restored
 from tocsin_client._error_bases import InvalidArgument, InvalidType
 
 #: What can be sent as JSON.
@@ -49,7 +50,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 def encode(value: JsonValue) -> bytes:
     """Compact JSON. InvalidArgument: it can't be written as JSON; of an object, the message names the member."""
     try:
-        return _encode(value).encode()
+        return restored(_encode(value)).encode()
     except (ValueError, TypeError, RecursionError, OverflowError) as why:
         raise InvalidArgument(_unencodable(value, why)) from why
 

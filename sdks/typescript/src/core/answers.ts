@@ -111,8 +111,17 @@ export function errorOf(reply: Reply): ApiError {
 /** The error of one timer of a batch. */
 export function errorOfItem(item: ItemError): ApiError {
   const fields = item.errors?.map(({ path, reason }) => ({ path, reason }));
-  return new (classOf(item.error, item.status))(item.message, { status: item.status, code: item.error, fields });
+  const error = new (classOf(item.error, item.status))(item.message, { status: item.status, code: item.error, fields });
+  OF_ITEMS.add(error);
+  return error;
 }
+
+/** Whether the error is that of one timer of a batch, whose request was answered. */
+export function isOfItem(error: ApiError): boolean {
+  return OF_ITEMS.has(error);
+}
+
+const OF_ITEMS = new WeakSet<ApiError>();
 
 /** The class of an error: by its code, by its status if this version doesn't know the code. */
 function classOf(code: string, status: number): ApiErrorClass {

@@ -28,6 +28,8 @@ export class BatchQueue<Waiter> {
   private readonly lanes = new Map<string, Lane<Waiter>>();
   /** Timers in requests: two requests with the same one could take effect in either order. */
   private readonly inFlight = new Set<string>();
+  /** Of each timer that waits the owner, and how often it waits. */
+  private readonly places = new Map<string, { readonly owner: string; times: number }>();
 
   /** Whether a caller should wait before it adds more. */
   get full(): boolean {
@@ -39,10 +41,14 @@ export class BatchQueue<Waiter> {
     return this.waiting === 0 && this.inFlight.size === 0;
   }
 
-  /** Appends the timer to those of its owner. */
+  /** Appends the timer to those of its owner, or where the same timer already waits: one after the other takes effect, also if
+   * its owner has changed meanwhile. */
   add(item: Item, waiter: Waiter, owner: string, addedMs: number): void {
-    const lane = this.lanes.get(owner) ?? { waiting: [], requests: 0 };
-    this.lanes.set(owner, lane);
+    const place = this.places.get(nameOf(item)) ?? { owner, times: 0 };
+    place.times++;
+    this.places.set(nameOf(item), place);
+    const lane = this.lanes.get(place.owner) ?? { waiting: [], requests: 0 };
+    this.lanes.set(place.owner, lane);
     lane.waiting.push({ item, waiter, addedMs });
     this.waiting++;
   }
@@ -106,6 +112,7 @@ export class BatchQueue<Waiter> {
         taken.push(entry);
         bytes += entry.item.bytes;
         this.inFlight.add(name);
+        this.leave(name);
       } else {
         left.push(entry);
         blocked.add(name);
@@ -114,6 +121,13 @@ export class BatchQueue<Waiter> {
     lane.waiting = [...left, ...lane.waiting.slice(next)];
     this.waiting -= taken.length;
     return taken;
+  }
+
+  private leave(name: string): void {
+    const place = this.places.get(name);
+    if (place !== undefined && --place.times === 0) {
+      this.places.delete(name);
+    }
   }
 }
 

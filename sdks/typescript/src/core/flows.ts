@@ -1,18 +1,21 @@
 /** Calls that are more than one request: those that may find their own work done, and those that wait. */
 
 import type { Sent } from "../codec.js";
-import { Conflict, NotFound, WaitTimeout } from "../error-bases.js";
+import { ApiError, Conflict, NotFound, TransportError, WaitTimeout } from "../error-bases.js";
 import type { Answers } from "../generated/codecs.js";
 import type { OperationName } from "../generated/operations.js";
 import { parseInstant } from "../values.js";
 import { read, readNothing } from "./answers.js";
 import { bodyOf } from "./bodies.js";
+import { type Failure, isRepeated } from "./retries.js";
 import type { Call, CallOptions, Limits, Session } from "./session.js";
 import type { Reply } from "./transport.js";
-import { hasMembers } from "./updates.js";
+import { isWritten } from "./updates.js";
 
 const WAIT_POLL_FIRST_MS = 100;
 const WAIT_POLL_MS_MAX = 2_000;
+/** What the last read has, at the end of the time. */
+const WAIT_READ_MS_MIN = 2_000;
 /** Before the instant: what is awaited can be canceled or changed meanwhile, and the server's clock can differ. */
 const WAIT_SLEEP_MS_MAX = 30_000;
 /** With a clock that a test may move at any time. */
@@ -73,8 +76,10 @@ async function isDone(
   }
 }
 
-/** Updates; where an earlier try's answer was lost, a refusal can mean that it succeeded and that the object has finished since.
- * Then what is stored has the members that were sent. */
+/**
+ * Updates or puts; where an earlier try's answer was lost, a refusal can mean that it succeeded: the object has finished since,
+ * or has no longer the version that is expected. Then what is stored has the members that were sent.
+ */
 export async function update<Name extends keyof Answers>(
   session: Session,
   answer: Name,
@@ -90,7 +95,7 @@ export async function update<Name extends keyof Answers>(
       throw refused;
     }
     const stored = await storedNow(session, answer, get, limits);
-    if (stored === undefined || !hasMembers(stored, JSON.parse(call.body?.(0) ?? "{}"))) {
+    if (stored === undefined || !isWritten(stored, JSON.parse(call.body?.(0) ?? "{}"), refused)) {
       throw refused;
     }
     return stored;
@@ -114,7 +119,10 @@ async function storedNow<Name extends keyof Answers>(
   }
 }
 
-/** Reads until it has ended. `dueAt` returns the instant before which it can't. WaitTimeout: the time is over. */
+/**
+ * Reads until it has ended. `dueAt` returns the instant before which it can't. A server that is away for a while may come back
+ * within the time; without a limit, that of a call decides. WaitTimeout: the time is over.
+ */
 export async function waitFor<Found>(
   session: Session,
   call: Call,
@@ -127,7 +135,16 @@ export async function waitFor<Found>(
   const end = timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonicMs() + timeoutMs;
   let pollMs = WAIT_POLL_FIRST_MS;
   for (;;) {
-    const reply = await session.perform(call, session.limits({ signal }));
+    const reply = await readWithin(session, call, end, signal);
+    if (reply instanceof Error) {
+      const leftMs = end - clock.monotonicMs();
+      if (leftMs <= 0) {
+        throw new WaitTimeout(`${what} has not finished in time: ${reply.message}`, { cause: reply });
+      }
+      await clock.sleep(Math.min(pollMs, leftMs), signal);
+      pollMs = Math.min(pollMs * 2, WAIT_POLL_MS_MAX);
+      continue;
+    }
     const seen = found(reply);
     const due = dueAt(seen);
     if (due === undefined) {
@@ -144,6 +161,26 @@ export async function waitFor<Found>(
       throw new WaitTimeout(`${what} has not finished in time`);
     }
     await clock.sleep(Math.min(pauseMs, leftMs), signal);
+  }
+}
+
+/** The reply, or the error after which another read may succeed before the end. */
+async function readWithin(
+  session: Session,
+  call: Call,
+  end: number,
+  signal: AbortSignal | undefined,
+): Promise<Reply | Failure> {
+  const limits = session.limits({ signal });
+  const leftMs = Math.max(end - session.clock.monotonicMs(), WAIT_READ_MS_MIN);
+  try {
+    return await session.perform(call, { ...limits, timeoutMs: Math.min(limits.timeoutMs, leftMs) });
+  } catch (error) {
+    const mayEnd = error instanceof ApiError || error instanceof TransportError;
+    if (mayEnd && isRepeated(error) && end < Number.POSITIVE_INFINITY) {
+      return error;
+    }
+    throw error;
   }
 }
 

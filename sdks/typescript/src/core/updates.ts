@@ -1,13 +1,23 @@
 /** Whether an update took effect. */
 
+import type { ApiError } from "../error-bases.js";
 import { parseDuration, parseInstant } from "../values.js";
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** They name the object; the answer has its id under another name. */
-const NAMING: ReadonlySet<string> = new Set(["namespace", "timerId", "scheduleId"]);
+/** They name the object, whose id has another name in the answer, or state how to write it. */
+const NOT_STORED: ReadonlySet<string> = new Set(["namespace", "timerId", "scheduleId", "expectedVersion", "dryRun"]);
 /** The answer also has the defaults of what was left out in them. */
 const COMPLETED: ReadonlySet<string> = new Set(["retryPolicy", "body"]);
+
+/** Whether an object that the server shows can have the members that were sent by this call, which was refused at last. */
+export function isWritten(shown: object, sent: Members, refused: ApiError): boolean {
+  if (sent["dryRun"] === true || !hasMembers(shown, sent)) {
+    return false;
+  }
+  // Of a later version, they are another's.
+  return refused.code !== "VERSION_CONFLICT" || (shown as Members)["version"] === Number(sent["expectedVersion"]) + 1;
+}
 
 /** Whether an object that the server shows has the members of an update. A delay can't be found in it, nor what the server
  * redacts. */
@@ -17,10 +27,14 @@ export function hasMembers(shown: object, sent: Members): boolean {
     if (name === "payload") {
       return isEqual(found, value); // null is a payload, too, and beside a raw body there is none
     }
+    if (name === "paused" && found === undefined) {
+      // Of a schedule, whose status has it. One that is there stays as it is.
+      return value !== true || (shown as Members)["status"] === "paused";
+    }
     if (COMPLETED.has(name) && isObject(found) && isObject(value)) {
       return Object.keys(value).every((part) => isSame(found[part], value[part]));
     }
-    return NAMING.has(name) || isSame(found, value);
+    return NOT_STORED.has(name) || isSame(found, value);
   });
 }
 

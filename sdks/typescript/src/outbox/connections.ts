@@ -20,6 +20,10 @@ export type OpenTransaction = Query | PgConnection | SqliteDatabase | MysqlConne
 
 const NO_TRANSACTION = "no transaction is open; the row and your work need one that both are in";
 
+/** Of the status that MySQL sends with each answer. */
+const IN_TRANSACTION = 1;
+const AUTOCOMMIT = 2;
+
 /** Executes statements in the open transaction. InvalidArgument: there is none, or it is no connection. */
 export function queryIn(connection: OpenTransaction): Query {
   if (typeof connection === "function") {
@@ -42,12 +46,25 @@ export function queryIn(connection: OpenTransaction): Query {
     return inSqlite(connection);
   }
   if ("execute" in connection) {
-    return inMysql(connection);
+    return inMysqlTransaction(connection);
   }
   if ("query" in connection) {
     return inPg(connection);
   }
   throw new InvalidArgument("connection: is unknown; give a function (statement, parameters) => { rows, rowCount }");
+}
+
+/** The connection does not know whether a transaction is open: the server is asked before each statement. */
+function inMysqlTransaction(connection: MysqlConnection): Query {
+  const query = inMysql(connection);
+  return async (statement, parameters) => {
+    const [answer] = await connection.execute("DO 0", []);
+    const { serverStatus: status = IN_TRANSACTION } = answer as { serverStatus?: number };
+    if ((status & (IN_TRANSACTION | AUTOCOMMIT)) === AUTOCOMMIT) {
+      throw new InvalidArgument(`connection: ${NO_TRANSACTION}: await connection.beginTransaction()`);
+    }
+    return query(statement, parameters);
+  };
 }
 
 function inPg(connection: PgConnection): Query {

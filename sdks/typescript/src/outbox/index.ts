@@ -46,7 +46,7 @@ export interface Outbox {
 
 /**
  * Writes timers in the transaction that the connection has open, whatever opened it. InvalidArgument: no transaction is open,
- * where the connection knows it; or `table` is not a table's name.
+ * where the connection knows it, which that of mysql2 learns when a row is written; or `table` is not a table's name.
  */
 export function outbox(connection: OpenTransaction, { table }: { readonly table?: string | undefined } = {}): Outbox {
   const query = queryIn(connection);

@@ -1,5 +1,6 @@
 /** The table of timers to create: its statements, what a row has, and what becomes of it. Nothing here does I/O. */
 
+import { isOfItem } from "../core/answers.js";
 import { BYTES_MAX, ENVELOPE_BYTES, type ItemResult, itemOf } from "../core/batches.js";
 import { encodeJson, remaining } from "../core/bodies.js";
 import { parseExactly } from "../core/exact.js";
@@ -26,6 +27,9 @@ const REASON_LENGTH_MAX = 1_000;
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$/;
 /** Answers that an operator mends: an API key that is unknown, or not allowed this. */
 const KEY_REFUSED: ReadonlySet<number> = new Set([401, 403]);
+/** Of errors of Tocsin's. Others have words there, such as Not Found. */
+const CODE = /^[A-Z][A-Z0-9_]*$/;
+const TOO_LARGE = 413;
 
 /** Microseconds since 1970. */
 export function nowUs(): number {
@@ -89,9 +93,16 @@ export interface Drained {
   readonly unavailable?: ApiError | TransportError | undefined;
 }
 
-/** Whether the timer would be refused again. What an operator or a new release of the server mends is not final. */
+/**
+ * Whether the timer would be refused again. What an operator or a new release of the server mends is not final, nor is what
+ * does not concern the timer: another server answers at the URL, a proxy without a backend, or the path is wrong.
+ */
 export function isFinal(error: ApiError | TransportError | InvalidArgument): boolean {
   if (error instanceof ApiError) {
+    if (!CODE.test(error.code) || error.code === "ROUTE_NOT_FOUND") {
+      // A proxy takes smaller bodies than Tocsin: fewer rows at a time may pass.
+      return error.status === TOO_LARGE;
+    }
     // A collection has room when its timer has fired.
     const mended = KEY_REFUSED.has(error.status) || error.code === "COLLECTION_FULL" || isRepeated(error);
     return error.status >= 400 && error.status < 500 && !mended;
@@ -155,7 +166,7 @@ export function requestsOf(taken: Taken, now: number, outcome: Outcome): Sending
 /** The error of the whole request, if it has one. */
 export function refusedTogether(results: readonly ItemResult[]): ApiError | TransportError | undefined {
   const first = results[0]?.error;
-  const whole = first instanceof ApiError || first instanceof TransportError;
+  const whole = (first instanceof ApiError && !isOfItem(first)) || first instanceof TransportError;
   return whole && results.every(({ error }) => error === first) ? first : undefined;
 }
 

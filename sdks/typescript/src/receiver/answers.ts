@@ -18,6 +18,14 @@ export class Answer {
   get retries(): boolean {
     return this.status === 503;
   }
+
+  /**
+   * Whether the work is done, so that it is not to be done again for the same firing. After `fail` it may be: a replay of the
+   * timer has the webhook-id of the run that failed.
+   */
+  get isDone(): boolean {
+    return this.status < 400;
+  }
 }
 
 /** The work is done: the timer is completed. */
@@ -41,7 +49,10 @@ export function retry(after?: DurationLike): Answer {
   return new Answer(503, { "retry-after": String(Math.ceil(toMicroseconds(after) / 1_000_000)) }, "");
 }
 
-/** The work can never be done: the timer fails, without another attempt. 200 characters of the reason are sent. */
+/**
+ * The work can't be done: the timer fails, without another attempt, until it is replayed. 200 characters of the reason are
+ * sent.
+ */
 export function fail(reason: string): Answer {
   const chars = [...reason]; // which are not parted, as pairs of surrogates would be
   const sent = chars.length > REASON_CHARS_MAX ? `${chars.slice(0, REASON_CHARS_MAX - 1).join("")}…` : reason;

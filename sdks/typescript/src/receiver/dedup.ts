@@ -56,7 +56,8 @@ export class Dedup<Tx> {
 
   /**
    * Calls `work` with the transaction, and commits what it did together with its answer. A repetition of the firing gets this
-   * answer again, and `work` is not called. `retry()`, like an exception, rolls back. `work` must not commit.
+   * answer again, and `work` is not called. `retry()` and `fail()`, like an exception, roll back: nothing was done, and a replay
+   * calls `work` again. `work` must not commit.
    */
   async once(firing: Firing, work: (tx: Tx) => Answer | Promise<Answer>): Promise<Answer> {
     try {
@@ -69,7 +70,7 @@ export class Dedup<Tx> {
         if (!(answer instanceof Answer)) {
           throw new TypeError("the work returned no answer; return done(), rescheduleAt(), retry() or fail()");
         }
-        if (answer.retries) {
+        if (!answer.isDone) {
           throw new RolledBack(answer);
         }
         const update = `UPDATE ${this.table} SET answer = $1 WHERE webhook_id = $2`;
@@ -100,10 +101,10 @@ export class Dedup<Tx> {
   }
 }
 
-/** Ends a transaction whose work asks for a retry. */
+/** Ends a transaction whose work was not done. */
 class RolledBack extends Error {
   constructor(readonly answer: Answer) {
-    super("the work asked for a retry");
+    super("the work was not done");
   }
 }
 

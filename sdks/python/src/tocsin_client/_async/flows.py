@@ -51,7 +51,8 @@ class AsyncFlows(Part):
             managed_by=managed_by,
             expected_version=expected_version,
         )
-        return await self._run(self._ask("putFlow", Flow.from_json, wanted.to_json()))
+        name = _name(namespace, match)
+        return await self._run(self._put("putFlow", Flow.from_json, wanted.to_json(), "getFlow", name))
 
     async def get(self, namespace: str, match: str) -> Flow:
         """The rule, and what is in flight and waits. FlowNotFound: there is none with exactly this match."""

@@ -57,8 +57,9 @@ class AsyncMonitors(Part):
         dry_run: bool | Unset = UNSET,
     ) -> MonitorPut:
         """Creates the monitor, or replaces its definition; give one of `cron`, `every` and `schedule`. Its `ping_url` is in
-        the answer that creates it, and never shown again; that of a schedule has none. With `dry_run` nothing is written.
-        VersionConflict: it has not the expected version; 0: there must be none."""
+        the answer that creates it, and never shown again; that of a schedule has none. So a lost answer is not followed by
+        a retry, which would have none: TransportError with `maybe_done`; `rotate` makes a new one. With `dry_run` nothing is
+        written. VersionConflict: it has not the expected version; 0: there must be none."""
         wanted = PutMonitor(
             namespace=namespace,
             id=id,
@@ -76,7 +77,9 @@ class AsyncMonitors(Part):
             expected_version=expected_version,
             dry_run=dry_run,
         )
-        return await self._run(self._ask("putMonitor", MonitorPut.from_json, wanted.to_json()))
+        # That of a schedule has no URL to lose.
+        safe = dry_run is True or (schedule is not UNSET and expected_version is UNSET)
+        return await self._run(self._ask("putMonitor", MonitorPut.from_json, wanted.to_json(), safe=safe))
 
     async def get(self, namespace: str, id: str) -> Monitor:
         """The monitor. MonitorNotFound: there is none."""
@@ -174,7 +177,10 @@ class AsyncMonitors(Part):
         return decorate
 
     async def _report(self, ping: PingMonitor) -> None:
-        await self._run(running.report(self._session, self._options, MonitorAnswer.from_json, ping))
+        try:
+            await self._run(running.report(self._session, self._options, MonitorAnswer.from_json, ping))
+        except Exception as error:  # noqa: BLE001 (also of a hook, or of an HTTP client that was given)
+            running.not_delivered(ping, error)
 
     def _named(self, operation: str, namespace: str, id: str) -> Steps[Monitor]:
         name = MonitorName(namespace=namespace, id=id)

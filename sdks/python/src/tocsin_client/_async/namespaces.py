@@ -123,7 +123,10 @@ class AsyncNamespaces(Part):
             expected_version=expected_version,
             dry_run=dry_run,
         )
-        return await self._run(self._ask("updateNamespace", Namespace.from_json, change.to_json()))
+        named = GetNamespace(name=name).to_json()
+        return await self._run(
+            self._put("updateNamespace", Namespace.from_json, change.to_json(), "getNamespace", named)
+        )
 
     async def rotate_secret(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tocsin_client._async.stopping import AsyncBackground, AsyncStop
-from tocsin_client._core.batches import ItemResult
+from tocsin_client._core.batches import Item, ItemResult, create_chunk
 from tocsin_client._core.outbox import (
     DIALECTS,
     REQUEST_TIMEOUT_S,
@@ -205,12 +205,16 @@ class AsyncDrain(Generic[Tx]):
             taken: Taken = done.value
             return taken
 
-    async def _send(self, batch: list[tuple[Row, dict[str, Any]]], outcome: Outcome) -> None:
+    async def _send(self, batch: list[tuple[Row, Item]], outcome: Outcome) -> None:
         """Has the server create the timers of one request."""
         if outcome.unavailable is not None:
             outcome.waiting.extend(row for row, _ in batch)
             return
-        results: Sequence[ItemResult] = await self._client.timers.create_many(timer for _, timer in batch)
+        found: dict[int, ItemResult] = {}
+        runner = self._client._runner
+        items = [item for _, item in batch]
+        await runner.run(create_chunk(runner.session, items, found.__setitem__, runner.options))
+        results = [found[index] for index in range(len(batch))]
         refused = refused_together(results)
         if refused is not None and is_final(refused) and len(batch) > 1:
             # One of them spoils the request: each gets an answer of its own.

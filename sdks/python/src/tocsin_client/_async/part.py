@@ -7,7 +7,7 @@ from typing import Any
 
 from tocsin_client._async.runner import Runner
 from tocsin_client._core import flows
-from tocsin_client._core.session import Options, Session
+from tocsin_client._core.session import Call, Options, Session
 from tocsin_client._core.steps import Result, Steps
 from tocsin_client._values import JsonValue
 
@@ -40,3 +40,13 @@ class Part:
         safe: bool = True,
     ) -> Steps[Result]:
         return flows.ask(self._session, operation, read, body, options=self._options, path=path, query=query, safe=safe)
+
+    def _put(
+        self,
+        operation: str,
+        read: Callable[[Mapping[str, Any]], Result],
+        body: Mapping[str, JsonValue],
+        get: str,
+        name: Mapping[str, JsonValue],
+    ) -> Steps[Result]:
+        return flows.put(self._session, operation, read, body, Call(get, name), self._options)

@@ -88,12 +88,14 @@ def _problem_of(reply: Reply) -> tuple[str, str, tuple[BadField, ...], str | Non
 
 def error_of_item(item: ItemError) -> ApiError:
     """The error of one timer of a batch."""
-    return class_of(item.error, item.status)(
+    error = class_of(item.error, item.status)(
         item.message,
         status=item.status,
         code=item.error,
         fields=tuple(BadField(each.path, each.reason) for each in item.errors),
     )
+    error._is_of_item = True
+    return error
 
 
 def class_of(code: str, status: int) -> type[ApiError]:

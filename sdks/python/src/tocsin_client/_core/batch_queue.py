@@ -41,6 +41,8 @@ class BatchQueue(Generic[Waiter]):
         self._lanes: dict[str, _Lane[Waiter]] = {}
         #: Timers in requests: two requests with the same one could take effect in either order.
         self._in_flight: set[Hashable] = set()
+        #: Of each timer that waits the owner, and how often it waits.
+        self._places: dict[Hashable, tuple[str, int]] = {}
         self.waiting = 0
         #: Whether nothing more comes, so that there is nothing to linger for.
         self.closing = False
@@ -56,7 +58,10 @@ class BatchQueue(Generic[Waiter]):
         return self.waiting == 0 and not self._in_flight
 
     def add(self, item: Item, waiter: Waiter, owner: str, now: float) -> None:
-        """Appends the timer to those of its owner."""
+        """Appends the timer to those of its owner, or where the same timer already waits: one after the other takes effect,
+        also if its owner has changed meanwhile."""
+        owner, times = self._places.get(item.place, (owner, 0))
+        self._places[item.place] = owner, times + 1
         self._lanes.setdefault(owner, _Lane()).waiting.append(Entry(item, waiter, now))
         self.waiting += 1
 
@@ -101,6 +106,9 @@ class BatchQueue(Generic[Waiter]):
                 taken.append(entry)
                 size_bytes += entry.item.size_bytes
                 self._in_flight.add(place)
+                owner, times = self._places.pop(place)
+                if times > 1:
+                    self._places[place] = owner, times - 1
             else:
                 left.append(entry)
                 blocked.add(place)

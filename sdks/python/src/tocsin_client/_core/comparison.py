@@ -10,7 +10,16 @@ from tocsin_client._values import parse_duration, parse_instant
 
 _INSTANTS = frozenset({"executeAt", "anchor", "startAt", "endAt"})
 _DURATIONS = frozenset(
-    {"expireAfter", "every", "jitter", "catchUpWindow", "initialInterval", "maxInterval", "maxAttemptsDuration"}
+    {
+        "expireAfter",
+        "retention",
+        "every",
+        "jitter",
+        "catchUpWindow",
+        "initialInterval",
+        "maxInterval",
+        "maxAttemptsDuration",
+    }
 )
 
 
@@ -25,6 +34,9 @@ def _is_stored(name: str, stored: Mapping[str, Any], sent: Any) -> bool:
     if name == "payload":
         # Null is a payload as well, and none beside a raw body.
         return "body" not in stored and _written(found) == _written(sent)
+    if name == "paused" and name not in stored:
+        # Of a schedule, whose status has it. One that is there stays as it is.
+        return sent is not True or stored.get("status") == "paused"
     if sent is None or found is None:
         return sent is None and found in (None, {})
     if name == "json":

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 from tocsin_client._core.answers import check_empty, read_answer
 from tocsin_client._core.comparison import has_fields
 from tocsin_client._core.ids import new_key, uuid7
+from tocsin_client._core.retries import is_repeated
 from tocsin_client._core.routing import Place
 from tocsin_client._core.session import Call, Options, Session, Tries
 from tocsin_client._core.steps import Reply, Sleep, Steps
-from tocsin_client._error_bases import Conflict, NotFound, WaitTimeout
+from tocsin_client._error_bases import ApiError, Conflict, NotFound, TransportError, WaitTimeout
 from tocsin_client._generated.models import (
     CalendarId,
     CreateTimer,
@@ -43,6 +44,8 @@ Answer = TypeVar("Answer")
 FIRST_TRY = {"tocsin-first-try": "1"}
 WAIT_POLL_FIRST_S = 0.1
 WAIT_POLL_S_MAX = 2.0
+#: What the last read has, at the end of the time.
+WAIT_READ_S_MIN = 2.0
 #: Before the instant: what is awaited can be canceled or changed meanwhile, and the server's clock can differ.
 WAIT_SLEEP_S_MAX = 30.0
 #: The same with a clock that a test may move meanwhile.
@@ -106,14 +109,26 @@ def update_timer(session: Session, change: UpdateTimer, options: Options | None 
 
 def update_schedule(session: Session, change: UpdateSchedule, options: Options | None = None) -> Steps[Schedule]:
     """Changes a schedule that has not ended."""
-    get = Call("getSchedule", ScheduleName(namespace=change.namespace, schedule_id=change.schedule_id).to_json())
-    reply = yield from _update(session, Call("updateSchedule", change.to_json()), get, options)
-    return read_answer(reply, Schedule.from_json)
+    name = ScheduleName(namespace=change.namespace, schedule_id=change.schedule_id).to_json()
+    return put(session, "updateSchedule", Schedule.from_json, change.to_json(), Call("getSchedule", name), options)
+
+
+def put(
+    session: Session,
+    operation: str,
+    read: Callable[[Mapping[str, Any]], Answer],
+    body: Mapping[str, JsonValue],
+    get: Call,
+    options: Options | None = None,
+) -> Steps[Answer]:
+    """Makes what `get` reads have these fields."""
+    reply = yield from _update(session, Call(operation, body), get, options)
+    return read_answer(reply, read)
 
 
 def _update(session: Session, call: Call, get: Call, options: Options | None) -> Steps[Reply]:
-    """Updates; where an earlier try's answer was lost, a refusal can mean that this try succeeded, and that what it
-    changed has finished since."""
+    """Updates or puts; where an earlier try's answer was lost, a refusal can mean that it succeeded: what it changed has
+    finished since, or has no longer the version that is expected."""
     tries = Tries()
     try:
         return (yield from session.perform(call, options, tries))
@@ -124,10 +139,20 @@ def _update(session: Session, call: Call, get: Call, options: Options | None) ->
             reply = yield from session.perform(get, options)
         except NotFound:
             raise refused from None
-        sent = {name: value for name, value in (call.body or {}).items() if name not in (get.body or {})}
-        if not read_answer(reply, lambda found: has_fields(found, sent)):
+        body, code = call.body or {}, refused.code
+        left_out = {"expectedVersion", "dryRun", *(get.body or ())}
+        sent = {name: value for name, value in body.items() if name not in left_out}
+        if not read_answer(reply, lambda found: has_fields(found, sent) and _is_written(found, body, code)):
             raise
         return reply
+
+
+def _is_written(found: Mapping[str, Any], body: Mapping[str, Any], code: str) -> bool:
+    """Whether what has the fields that were sent can have them by the call that was refused with this code at last."""
+    if body.get("dryRun") is True:
+        return False
+    # Of a later version, they are another's.
+    return code != "VERSION_CONFLICT" or bool(found["version"] == body.get("expectedVersion", -1) + 1)
 
 
 def delete_timer(session: Session, name: TimerName, options: Options | None = None) -> Steps[None]:
@@ -245,9 +270,9 @@ def wait_for_timer(
     session: Session, name: TimerName, timeout: Duration | None, options: Options | None = None
 ) -> Steps[Timer]:
     """Returns the timer once it has finished."""
-    until = _Waiting(session, timeout, f"timer {name.timer_id} in {name.namespace}")
+    until = _Waiting(session, timeout, f"timer {name.timer_id} in {name.namespace}", options)
     while True:
-        reply = yield from session.perform(Call("getTimer", name.to_json()), options)
+        reply = yield from until.read(Call("getTimer", name.to_json()))
         timer = read_answer(reply, Timer.from_json)
         if timer.status != "pending":
             return timer
@@ -258,9 +283,9 @@ def wait_for_call(
     session: Session, path: Mapping[str, str], timeout: Duration | None, options: Options | None = None
 ) -> Steps[ServiceCall]:
     """Returns the service call once it has succeeded or failed."""
-    until = _Waiting(session, timeout, f"service call {path['serviceCallId']}")
+    until = _Waiting(session, timeout, f"service call {path['serviceCallId']}", options)
     while True:
-        reply = yield from session.perform(Call("getServiceCall", path=path), options)
+        reply = yield from until.read(Call("getServiceCall", path=path))
         found = read_answer(reply, ServiceCall.from_json)
         if found.status in FINISHED_CALLS:
             return found
@@ -270,8 +295,9 @@ def wait_for_call(
 class _Waiting:
     """When something that is awaited is read again."""
 
-    def __init__(self, session: Session, timeout: Duration | None, what: str) -> None:
+    def __init__(self, session: Session, timeout: Duration | None, what: str, options: Options | None) -> None:
         self._session = session
+        self._options = options or session.options
         self._end = None if timeout is None else session.monotonic() + seconds_of("timeout", timeout)
         self._pause_s = WAIT_POLL_FIRST_S
         self._what = what
@@ -286,10 +312,33 @@ class _Waiting:
         if ahead_s > 0:
             pause_s, self._pause_s = min(ahead_s, sleep_s_max), WAIT_POLL_FIRST_S
         else:
-            pause_s, self._pause_s = min(self._pause_s, sleep_s_max), min(self._pause_s * 2, WAIT_POLL_S_MAX)
+            pause_s = min(self._next_pause_s(), sleep_s_max)
+        return self._sleep(pause_s)
+
+    def read(self, call: Call) -> Steps[Reply]:
+        """Reads it, for as long as there is time. A server that is away for a while may come back within it; without a limit,
+        the call's own one decides. WaitTimeout: the time is over."""
+        if self._end is None:
+            return (yield from self._session.perform(call, self._options))
+        while True:
+            left_s = max(self._end - self._session.monotonic(), WAIT_READ_S_MIN)
+            limited = replace(self._options, timeout_s=min(self._options.timeout_s, left_s))
+            try:
+                return (yield from self._session.perform(call, limited))
+            except (ApiError, TransportError) as error:
+                if not is_repeated(error):
+                    raise
+                yield self._sleep(self._next_pause_s(), error)
+
+    def _next_pause_s(self) -> float:
+        pause_s, self._pause_s = self._pause_s, min(self._pause_s * 2, WAIT_POLL_S_MAX)
+        return pause_s
+
+    def _sleep(self, pause_s: float, why: Exception | None = None) -> Sleep:
         if self._end is None:
             return Sleep(pause_s)
         left_s = self._end - self._session.monotonic()
         if left_s <= 0:
-            raise WaitTimeout(f"{self._what} has not finished in time")
+            unread = "" if why is None else f": {why}"
+            raise WaitTimeout(f"{self._what} has not finished in time{unread}") from why
         return Sleep(min(pause_s, left_s))

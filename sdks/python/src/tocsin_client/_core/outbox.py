@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import threading
@@ -12,10 +11,12 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from tocsin_client._core.batches import BYTES_MAX, ENVELOPE_BYTES, ItemResult, item_of
+from tocsin_client._core.batches import BYTES_MAX, ENVELOPE_BYTES, Item, ItemResult, item_of, raw_item
+from tocsin_client._core.exact import parse_exactly
 from tocsin_client._core.retries import is_repeated
 from tocsin_client._core.session import remaining
 from tocsin_client._error_bases import ApiError, InvalidArgument, TransportError
+from tocsin_client._forks import renew_after_fork
 from tocsin_client._generated.models import CreateTimer
 from tocsin_client._values import encode
 
@@ -36,6 +37,9 @@ REASON_CHARS_MAX = 1_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?", re.ASCII)
 #: Answers that an operator mends: an API key that is unknown, or not allowed this.
 _KEY_REFUSED = frozenset({401, 403})
+#: Of errors of Tocsin's. Others have words there, such as Not Found.
+_CODE = re.compile(r"[A-Z][A-Z0-9_]*", re.ASCII)
+_TOO_LARGE = 413
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
 Statement: TypeAlias = tuple[str, tuple[Any, ...]]
@@ -54,6 +58,11 @@ class RowIds:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last = 0
+        renew_after_fork(self)
+
+    def renew_in_child(self) -> None:
+        """Another thread of the parent may have held the lock."""
+        self._lock = threading.Lock()
 
     def next(self, now_ms: int) -> str:
         """The next one. `now_ms` is milliseconds since 1970."""
@@ -77,10 +86,10 @@ class Row:
     created_at: int
 
     def timer(self, now: int) -> dict[str, Any]:
-        """What is sent at that time: with what is left of its delay, and the row's id as idempotency key. InvalidArgument:
-        the row has no timer's JSON."""
+        """What is sent at that time: with what is left of its delay, and the row's id as idempotency key. All else goes as it
+        is: the program that wrote the row may know more than this one. InvalidArgument: the row has no timer's JSON."""
         try:
-            request = json.loads(self.request)
+            request = parse_exactly(self.request)
         except ValueError as wrong:
             raise InvalidArgument(f"request: is not JSON: {wrong}") from wrong
         if not isinstance(request, dict):
@@ -140,36 +149,41 @@ class Outcome:
 
 
 def is_final(error: Exception) -> bool:
-    """Whether the timer would be refused again. What an operator or a new release of the server mends is not final."""
+    """Whether the timer would be refused again. What an operator or a new release of the server mends is not final, nor is
+    what does not concern the timer: another server answers at the URL, a proxy without a backend, or the path is wrong."""
     if isinstance(error, ApiError):
+        if not _CODE.fullmatch(error.code) or error.code == "ROUTE_NOT_FOUND":
+            # A proxy takes smaller bodies than Tocsin: fewer rows at a time may pass.
+            return error.status == _TOO_LARGE
         # A collection has room when its timer has fired.
         mended = error.status in _KEY_REFUSED or error.code == "COLLECTION_FULL" or is_repeated(error)
         return 400 <= error.status < 500 and not mended
     return isinstance(error, InvalidArgument)
 
 
-def requests(taken: Taken, now: int, outcome: Outcome) -> list[list[tuple[Row, dict[str, Any]]]]:
+def requests(taken: Taken, now: int, outcome: Outcome) -> list[list[tuple[Row, Item]]]:
     """The rows as requests that are small enough. Rows that have no timer are dead."""
-    batches: list[list[tuple[Row, dict[str, Any]]]] = []
+    batches: list[list[tuple[Row, Item]]] = []
     left = 0
     for row in taken.rows:
         try:
-            timer = row.timer(now)
-            size_bytes = item_of(timer).size_bytes
+            item = raw_item(row.timer(now))
         except InvalidArgument as error:
             outcome.add(row, ItemResult(error=error))
             continue
-        if left < size_bytes:
+        if left < item.size_bytes:
             batches.append([])
             left = BYTES_MAX - ENVELOPE_BYTES
-        batches[-1].append((row, timer))
-        left -= size_bytes
+        batches[-1].append((row, item))
+        left -= item.size_bytes
     return batches
 
 
 def refused_together(results: Sequence[ItemResult]) -> ApiError | TransportError | None:
     """The error of the whole request, if it has one."""
     first = results[0].error
+    if isinstance(first, ApiError) and first._is_of_item:
+        return None
     if isinstance(first, (ApiError, TransportError)) and all(result.error is first for result in results):
         return first
     return None

@@ -10,7 +10,6 @@ from typing import Any
 from tocsin_client._core import flows
 from tocsin_client._core.session import Options, Session
 from tocsin_client._core.steps import Steps
-from tocsin_client._error_bases import TocsinError
 from tocsin_client._generated.models import PingMonitor
 
 _LOG = logging.getLogger("tocsin_client.monitors")
@@ -26,12 +25,14 @@ def report(
     read: Callable[[Mapping[str, Any]], Any],
     ping: PingMonitor,
 ) -> Steps[None]:
-    """Sends a report. One that can't be sent in time is logged: the job goes on."""
+    """Sends a report, within a few seconds."""
     limited = replace(options, timeout_s=min(options.timeout_s, _TIMEOUT_S))
-    try:
-        yield from flows.ask(session, "pingMonitor", read, ping.to_json(), options=limited)
-    except TocsinError as error:
-        _LOG.warning("report %s to monitor %s/%s not delivered: %s", ping.event, ping.namespace, ping.id, error)
+    yield from flows.ask(session, "pingMonitor", read, ping.to_json(), options=limited)
+
+
+def not_delivered(ping: PingMonitor, error: Exception) -> None:
+    """Logs that a report was not sent, whatever prevented it: the job goes on."""
+    _LOG.warning("report %s to monitor %s/%s not delivered: %r", ping.event, ping.namespace, ping.id, error)
 
 
 def ending(namespace: str, monitor_id: str, error: BaseException | None) -> PingMonitor:

@@ -64,8 +64,9 @@ class Batcher:
             if self._queue.closing:
                 raise BatcherClosed("the batcher is closed; make another")
             if self._dispatcher is None:
-                self._dispatcher = threading.Thread(target=self._dispatch, name="tocsin-batcher", daemon=True)
-                self._dispatcher.start()
+                dispatcher = threading.Thread(target=self._dispatch, name="tocsin-batcher", daemon=True)
+                dispatcher.start()
+                self._dispatcher = dispatcher
             owner = "" if router is None else router.url_of(item.place)
             self._queue.add(item, future, owner, time.monotonic())
             self._changed.notify_all()
@@ -94,10 +95,26 @@ class Batcher:
                 taken = self._queue.take(time.monotonic())
                 if taken is not None:
                     self._changed.notify_all()
-                    self._requests.submit(self._request, *taken)
+                    self._begin_request(*taken)
                     continue
                 pause_s = self._queue.ready_at() - time.monotonic()
                 self._changed.wait(None if pause_s == float("inf") else max(pause_s, 0))
+
+    def _begin_request(self, owner: str, entries: list[Entry[Future[Timer]]]) -> None:
+        begun = threading.Lock()
+
+        def request() -> None:
+            if begun.acquire(blocking=False):
+                self._request(owner, entries)
+
+        try:
+            self._requests.submit(request)
+        except RuntimeError:  # no thread can be started; the pool has the request nevertheless, for the threads that it has
+            self._changed.release()
+            try:
+                request()
+            finally:
+                self._changed.acquire()
 
     def _request(self, owner: str, entries: list[Entry[Future[Timer]]]) -> None:
         def settle(index: int, result: ItemResult) -> None:

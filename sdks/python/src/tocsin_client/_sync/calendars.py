@@ -54,7 +54,8 @@ class Calendars(Part):
             managed_by=managed_by,
             expected_version=expected_version,
         )
-        return self._run(self._ask("putCalendar", Calendar.from_json, wanted.to_json()))
+        calendar = CalendarId(namespace=namespace, name=name).to_json()
+        return self._run(self._put("putCalendar", Calendar.from_json, wanted.to_json(), "getCalendar", calendar))
 
     def get(self, namespace: str, name: str) -> Calendar:
         """The calendar with its dates. CalendarNotFound: there is none."""

@@ -124,7 +124,10 @@ class Namespaces(Part):
             expected_version=expected_version,
             dry_run=dry_run,
         )
-        return self._run(self._ask("updateNamespace", Namespace.from_json, change.to_json()))
+        named = GetNamespace(name=name).to_json()
+        return self._run(
+            self._put("updateNamespace", Namespace.from_json, change.to_json(), "getNamespace", named)
+        )
 
     def rotate_secret(
         self,

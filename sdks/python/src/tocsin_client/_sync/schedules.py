@@ -121,7 +121,8 @@ class Schedules(Part):
             expected_version=expected_version,
             dry_run=dry_run,
         )
-        return self._run(self._ask("createSchedule", Schedule.from_json, schedule.to_json()))
+        name = ScheduleName(namespace=namespace, schedule_id=id).to_json()
+        return self._run(self._put("createSchedule", Schedule.from_json, schedule.to_json(), "getSchedule", name))
 
     def get(self, namespace: str, schedule_id: str) -> Schedule:
         """The schedule, also one that has ended and is retained. ScheduleNotFound: there is none."""

@@ -27,6 +27,12 @@ class Answer:
         """Whether the server calls again for the same firing."""
         return self.status == 503
 
+    @property
+    def is_done(self) -> bool:
+        """Whether the work is done, so that it is not to be done again for the same firing. After `fail` it may be: a replay
+        of the timer has the webhook-id of the run that failed."""
+        return self.status < 400
+
     def to_text(self) -> str:
         """For storing."""
         return json.dumps({"status": self.status, "headers": dict(self.headers), "body": self.body.decode()})
@@ -64,7 +70,8 @@ def retry(after: Duration | None = None) -> Answer:
 
 
 def fail(reason: str) -> Answer:
-    """The work can never be done: the timer fails, without another attempt. 200 characters of the reason are sent."""
+    """The work can't be done: the timer fails, without another attempt, until it is replayed. 200 characters of the reason
+    are sent."""
     if len(reason) > _REASON_CHARS_MAX:
         reason = reason[: _REASON_CHARS_MAX - 1] + "…"
     return _json(422, {"ok": False, "reason": reason})

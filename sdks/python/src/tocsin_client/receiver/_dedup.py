@@ -34,7 +34,7 @@ _Steps: TypeAlias = "Generator[_Statement | None, Executed | Answer, Answer]"
 
 
 class _RolledBack(Exception):
-    """Ends a transaction whose work asked to be called again."""
+    """Ends a transaction whose work was not done."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -74,7 +74,7 @@ class _Table:
         answer: object = yield None
         if not isinstance(answer, Answer):
             raise TypeError(f"the work returned {answer!r}; return done(), reschedule_at(), retry() or fail()")
-        if answer.retries:
+        if not answer.is_done:
             raise _RolledBack(answer)
         yield f"UPDATE {self._name} SET answer = ? WHERE webhook_id = ?", (answer.to_text(), webhook_id)
         return answer
@@ -102,7 +102,8 @@ class Dedup(Generic[Tx]):
 
     def once(self, firing: Firing, work: Callable[[Tx], Answer]) -> Answer:
         """Calls `work` with the transaction, and commits what it did together with its answer. A repetition of the firing
-        gets this answer again, and `work` is not called. `retry()`, like an exception, rolls back. `work` must not commit."""
+        gets this answer again, and `work` is not called. `retry()` and `fail()`, like an exception, roll back: nothing was
+        done, and a replay calls `work` again. `work` must not commit."""
 
         def do(tx: Tx, execute: Execute) -> Answer:
             steps = self._table.once(firing)
@@ -142,7 +143,8 @@ class AsyncDedup(Generic[Tx]):
 
     async def once(self, firing: Firing, work: Callable[[Tx], Awaitable[Answer]]) -> Answer:
         """Awaits `work` with the transaction, and commits what it did together with its answer. A repetition of the firing
-        gets this answer again, and `work` is not called. `retry()`, like an exception, rolls back. `work` must not commit."""
+        gets this answer again, and `work` is not called. `retry()` and `fail()`, like an exception, roll back: nothing was
+        done, and a replay calls `work` again. `work` must not commit."""
 
         async def do(tx: Tx, execute: AsyncExecute) -> Answer:
             steps = self._table.once(firing)
