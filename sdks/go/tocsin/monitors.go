@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -113,8 +114,9 @@ func (m *Monitors) Run(ctx context.Context, namespace, id string, job func(conte
 	if err == nil {
 		end.Event, end.Body = PingEventSuccess, ""
 	} else {
-		end.Body = err.Error()
-		end.Body = end.Body[:min(len(end.Body), errorBytesMax)]
+		reason := err.Error()
+		// Errors can have any bytes, and the cut can be inside a character: no request can contain that.
+		end.Body = strings.ToValidUTF8(reason[:min(len(reason), errorBytesMax)], "")
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -37,5 +38,18 @@ func TestTheEndOfAMonitoredJobIsReportedAfterItsContext(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || len(requests.bodies) != 2 ||
 		requests.bodies[1] != `{"namespace":"n","id":"m","event":"fail","body":"context canceled"}` {
 		t.Error(err, requests.bodies)
+	}
+}
+
+func TestAFailureIsReportedWhateverBytesItsErrorHas(t *testing.T) {
+	for _, text := range []string{"caf\xe9", strings.Repeat("x", errorBytesMax-1) + "ü"} {
+		client, requests := served(t, 200)
+		failed := errors.New(text)
+		if err := client.Monitors.Run(context.Background(), "n", "m", func(context.Context) error { return failed }); err != failed {
+			t.Error(err)
+		}
+		if len(requests.bodies) != 2 || !strings.Contains(requests.bodies[1], `"event":"fail","body":"`+text[:3]) {
+			t.Error(requests.bodies)
+		}
 	}
 }
