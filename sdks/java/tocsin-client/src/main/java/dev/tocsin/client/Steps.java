@@ -84,12 +84,13 @@ record Steps(Session session, Options options, boolean blocking) {
     }
 
     /**
-     * Updates; where an earlier try's answer was lost, a refusal can mean that it succeeded and that the object has finished
-     * since. Then what is stored has the fields that were sent.
+     * Updates or puts; where an earlier try's answer was lost, a refusal can mean that it succeeded: the object has finished
+     * since, or it has no longer the version that is expected. Then what is stored has the fields that were sent, and is of
+     * the next version.
      */
     <T> CompletableFuture<T> update(Call call, Call get, Function<Json, T> read) {
         return settled(call, reply -> reply.read(read), get, (got, refused) -> {
-            if (got.isEmpty() || !got.get().read(found -> Updates.hasFields(found, call.body()))) {
+            if (got.isEmpty() || !got.get().read(found -> Updates.isWritten(found, call.body(), refused))) {
                 throw refused;
             }
             return got.get().read(read);
