@@ -28,6 +28,26 @@ func TestAReportDelaysAMonitoredJobForAShortTimeOnly(t *testing.T) {
 	}
 }
 
+func TestAPutThatMayHaveLostThePingURLIsNotRepeated(t *testing.T) {
+	for _, each := range []struct {
+		monitor  PutMonitor
+		requests int
+	}{
+		{PutMonitor{Namespace: "n", ID: "m", Every: time.Hour}, 1},
+		{PutMonitor{Namespace: "n", ID: "m", Schedule: "s", ExpectedVersion: Some(1)}, 1},
+		{PutMonitor{Namespace: "n", ID: "m", Schedule: "s"}, 2},
+		{PutMonitor{Namespace: "n", ID: "m", Every: time.Hour, DryRun: true}, 2},
+	} {
+		requests := 0
+		client := with(func(*http.Request) (*http.Response, error) { requests++; return nil, errors.New("lost") }, WithRetries(1))
+		_, err := client.Monitors.Put(context.Background(), each.monitor)
+		var lost *TransportError
+		if !errors.As(err, &lost) || !lost.MaybeDone || requests != each.requests {
+			t.Error(each, err, requests)
+		}
+	}
+}
+
 func TestTheEndOfAMonitoredJobIsReportedAfterItsContext(t *testing.T) {
 	client, requests := served(t, 200)
 	ctx, cancel := context.WithCancel(context.Background())
