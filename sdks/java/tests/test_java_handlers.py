@@ -38,3 +38,8 @@ def test_an_error_of_a_handler_takes_no_other_callback_of_its_batch_along(classp
     assert [each["status"] for each in failed] == [500, 500]
     assert (short["reason"], long["reason"]) == ("ä" * 200, "ä" * 199 + "…")
     assert responded(classpath, "short", "memory") == "of all"
+
+
+def test_a_row_that_is_refused_for_the_moment_is_no_server_that_is_away(tmp_path, classpath):  # noqa: F811
+    printed = run(classpath, program="RefusedRow", url=f"jdbc:sqlite:{tmp_path / 'app.db'}")
+    assert printed == ["Drained[created=0, dead=0, waiting=1, unavailable=null]"]

@@ -294,20 +294,19 @@ public final class Drain {
                 rows.forEach(row -> add(row, unavailable));
                 return;
             }
-            List<ItemResult> results = Run.join(client.timers().createItems(items));
-            TocsinException first = results.get(0).error();
-            boolean whole = first != null && results.stream().allMatch(result -> result.error() == first);
-            if (whole && OutboxTable.isFinal(first) && rows.size() > 1) {
+            Batches.Outcome outcome = Run.join(client.timers().createItems(items));
+            TocsinException whole = outcome.whole();
+            if (whole != null && OutboxTable.isFinal(whole) && rows.size() > 1) {
                 // One of them spoils the request: each gets an answer of its own.
                 IntStream.range(0, rows.size())
                         .forEach(i -> request(Collections.singletonList(rows.get(i)), List.of(items.get(i))));
                 return;
             }
-            if (whole && !OutboxTable.isFinal(first)) {
-                unavailable = first;
+            if (whole != null && !OutboxTable.isFinal(whole)) {
+                unavailable = whole;
             }
             for (int i = 0; i < rows.size(); i++) {
-                add(rows.get(i), results.get(i).error());
+                add(rows.get(i), outcome.results().get(i).error());
             }
         }
 
