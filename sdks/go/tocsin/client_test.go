@@ -259,6 +259,42 @@ func TestATimerIsNeverInTwoRequests(t *testing.T) {
 	}
 }
 
+func TestALaterTimerOfANameNeverOvertakesAnEarlierOne(t *testing.T) {
+	queue, now := newBatchQueue(), time.Now()
+	add := func(id, callback, owner string) {
+		timer, err := newItem(CreateTimer{Namespace: "n", ID: id, CallbackURL: callback})
+		if err != nil {
+			t.Fatal(err)
+		}
+		queue.add(entry{item: timer, added: now}, owner)
+	}
+	later := now.Add(linger)
+	var requests [][]entry
+	for _, id := range []string{"x", "y"} { // as many as the owner gets at a time
+		add(id, "", "a")
+		_, taken := queue.take(later)
+		requests = append(requests, taken)
+	}
+	add("t", "old", "a")
+	add("t", "new", "b") // the owner changes while its requests last
+	if _, overtaking := queue.take(later); overtaking != nil {
+		t.Error(overtaking[0].item.timer.CallbackURL)
+	}
+	for _, want := range []string{"old", "new"} {
+		queue.settled("a", requests[0])
+		owner, taken := queue.take(later)
+		if len(taken) != 1 || owner != "a" || taken[0].item.timer.CallbackURL != want {
+			t.Fatal(owner, taken, want)
+		}
+		requests[0] = taken
+	}
+	queue.settled("a", requests[0])
+	add("t", "another", "b")
+	if owner, taken := queue.take(later); owner != "b" || len(taken) != 1 {
+		t.Error(owner, taken)
+	}
+}
+
 type tripper func(*http.Request) (*http.Response, error)
 
 func (t tripper) RoundTrip(request *http.Request) (*http.Response, error) { return t(request) }

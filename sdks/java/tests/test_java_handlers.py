@@ -43,3 +43,7 @@ def test_an_error_of_a_handler_takes_no_other_callback_of_its_batch_along(classp
 def test_a_row_that_is_refused_for_the_moment_is_no_server_that_is_away(tmp_path, classpath):  # noqa: F811
     printed = run(classpath, program="RefusedRow", url=f"jdbc:sqlite:{tmp_path / 'app.db'}")
     assert printed == ["Drained[created=0, dead=0, waiting=1, unavailable=null]"]
+
+
+def test_a_later_timer_of_a_name_never_overtakes_an_earlier_one(classpath):  # noqa: F811
+    assert run(classpath, program="dev.tocsin.client.Queues") == ["a old", "a new", "b"]
