@@ -213,6 +213,29 @@ func TestBatcherSendsWhatManyGoroutinesAdd(t *testing.T) {
 	}
 }
 
+func TestTimersThatACanceledCreateManyDidNotSendHaveItsError(t *testing.T) {
+	client, requests := served(t, 200)
+	ctx, cancel := context.WithCancel(context.Background())
+	results, err := client.Timers.CreateMany(ctx, func(yield func(CreateTimer) bool) {
+		for n := range 3 {
+			if n == 2 {
+				cancel()
+			}
+			if !yield(newTimer()) {
+				return
+			}
+		}
+	})
+	if !errors.Is(err, context.Canceled) || len(results) != 2 || len(requests.bodies) > 0 {
+		t.Fatal(results, err, requests.bodies)
+	}
+	for _, each := range results {
+		if each.Timer != nil || !errors.Is(each.Err, context.Canceled) {
+			t.Error(each)
+		}
+	}
+}
+
 func TestBatcherIsFull(t *testing.T) {
 	client, _ := served(t, 200)
 	batcher := client.Timers.NewBatcher()
@@ -336,6 +359,27 @@ func TestAnUnknownCertificateIsNotTriedAgain(t *testing.T) {
 	var lost *TransportError
 	if !errors.As(err, &lost) || lost.MaybeDone || tries != 1 {
 		t.Error(err, tries)
+	}
+}
+
+func TestConnectionsAreOfHTTP1(t *testing.T) {
+	protocols := make(chan string, 1)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(to http.ResponseWriter, request *http.Request) {
+		protocols <- request.Proto
+		to.WriteHeader(http.StatusNoContent)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	trusted := server.Client().Transport.(*http.Transport).TLSClientConfig
+	for _, offered := range [][]string{nil, {"h2", "http/1.1"}} {
+		settings := &tls.Config{RootCAs: trusted.RootCAs, NextProtos: offered}
+		if err := NewClient(server.URL, WithTLSConfig(settings)).Timers.Delete(context.Background(), "n", "t"); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-protocols; got != "HTTP/1.1" {
+			t.Error(got)
+		}
 	}
 }
 
