@@ -47,3 +47,7 @@ def test_a_row_that_is_refused_for_the_moment_is_no_server_that_is_away(tmp_path
 
 def test_a_later_timer_of_a_name_never_overtakes_an_earlier_one(classpath):  # noqa: F811
     assert run(classpath, program="dev.tocsin.client.Queues") == ["a old", "a new", "b"]
+
+
+def test_a_drain_that_is_stopped_leaves_its_rows_to_others(tmp_path, classpath):  # noqa: F811
+    assert run(classpath, program="StoppedDrain", url=f"jdbc:sqlite:{tmp_path / 'app.db'}") == ["due: true"]
