@@ -167,3 +167,11 @@ def test_a_change_of_a_version_whose_answer_is_lost_is_reported(classpath, serve
     assert printed[:5] == ["namespace 2", "schedule 1", "schedule 2", "flow 1", "calendar 1"]
     # That of a schedule has no ping URL to lose, nor has a dry run.
     assert printed[5:] == ["monitor s", "monitor m", "monitor may be there", "VersionConflictException"]
+
+
+def test_limits_of_time_hold_while_all_connections_are_in_use(classpath):
+    assert run(classpath, program="Saturated") == [
+        "wait over",
+        "may be done: false",
+        "in time: true, may be done: true",
+    ]
