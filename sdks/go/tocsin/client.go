@@ -128,8 +128,8 @@ func WithHTTPClient(client *http.Client) Option {
 	})
 }
 
-// WithTLSConfig is for private certificate authorities and client certificates. The protocol is HTTP/1.1. With WithHTTPClient, configure the transport
-// of that client instead.
+// WithTLSConfig is for private certificate authorities and client certificates. The protocol is HTTP/1.1. With WithHTTPClient,
+// configure the transport of that client instead.
 func WithTLSConfig(settings *tls.Config) Option {
 	return option(func(c *config) error {
 		if settings != nil {

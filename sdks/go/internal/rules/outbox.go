@@ -97,9 +97,9 @@ func (t *RawTimer) JSON(elapsed time.Duration) ([]byte, error) {
 }
 
 // IsFinal reports whether a timer that is refused with this status and code would be refused again. What an operator or a new release
-// of the server mends is not final, nor what has room when the timer has fired, nor what says nothing of the timer: something else
-// answers at the URL, such as a proxy without a backend, or the URL's path is wrong. A proxy that takes smaller bodies than Tocsin
-// may take fewer rows at a time.
+// of the server mends is not final, nor what has room when the timer has fired, nor what does not concern the timer: something
+// else answers at the URL, such as a proxy without a backend, or the URL's path is wrong. A proxy that takes smaller bodies than
+// Tocsin may take fewer rows at a time.
 func IsFinal(status int, code string) bool {
 	switch {
 	case !ownCode.MatchString(code) || code == "ROUTE_NOT_FOUND":

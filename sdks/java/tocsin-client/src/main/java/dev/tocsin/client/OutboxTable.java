@@ -60,7 +60,7 @@ record OutboxTable(String name) {
     }
 
     /** Whether the timer would be refused again. What an operator or a new release of the server mends is not final, nor is
-     * what says nothing of the timer: something else answers at the URL, such as a proxy without a backend, or the URL's path is
+     * what does not concern the timer: something else answers at the URL, such as a proxy without a backend, or the URL's path is
      * wrong. */
     static boolean isFinal(TocsinException error) {
         if (error instanceof ApiException refused) {
