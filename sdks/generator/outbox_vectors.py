@@ -53,6 +53,9 @@ _REFUSALS = (
     (409, "COLLECTION_FULL", False),
     *((413, "PAYLOAD_TOO_LARGE", True), (429, "QUOTA_EXCEEDED", False), (500, "INTERNAL", False)),
     *((502, "", False), (503, "NOT_READY", False), (504, "", False)),
+    # Not of Tocsin, or not of this timer: a proxy without a backend, another server, a wrong path.
+    *((400, "", False), (404, "", False), (404, "Not Found", False), (404, "ROUTE_NOT_FOUND", False), (407, "", False)),
+    (413, "", True),
 )
 
 ABOUT = (

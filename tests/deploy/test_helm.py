@@ -229,6 +229,7 @@ def test_pods_are_restricted_and_end_in_time(chart: Chart, values: dict[str, Any
     assert pod["terminationGracePeriodSeconds"] == drain + 2 * leave + 15
     probe = pod["containers"][0]["readinessProbe"]
     assert probe["periodSeconds"] * probe["failureThreshold"] < leave
+    assert probe["timeoutSeconds"] >= 5, "a busy node would lose its clients"
     assert nodes["podManagementPolicy"] == "Parallel"
     assert ("volumeClaimTemplates" in nodes) is not bool(values.get("secrets", {}).get("store"))
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from .test_tidy import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import release_check
+import release_commit
 import sdk_sboms
 from release_check import Failed
 
@@ -132,7 +135,9 @@ def test_workflows_pin_actions_by_commit(path: Path) -> None:
     text = path.read_text()
     used = re.findall(r"uses: (.*)", text)
     assert used
-    assert [one for one in used if not re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v[\d.]+", one)] == []
+    pinned = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v[\d.]+")
+    ours = {f"./.github/workflows/{workflow.name}" for workflow in WORKFLOWS}
+    assert [one for one in used if not pinned.fullmatch(one) and one not in ours] == []
 
 
 def test_each_sdk_has_a_workflow_for_its_tag() -> None:
@@ -140,6 +145,42 @@ def test_each_sdk_has_a_workflow_for_its_tag() -> None:
         text = (ROOT / f".github/workflows/release-{language}.yml").read_text()
         assert f'tags: ["sdks/{language}/v[0-9]+.[0-9]+.[0-9]+"]' in text
         assert f'make release-check ARGS="{language} --tag $GITHUB_REF_NAME"' in text
+
+
+def test_each_release_waits_for_its_commit_and_the_scenarios() -> None:
+    for language in release_check.SDKS:
+        jobs = jobs_of(f"release-{language}.yml")
+        assert jobs["commit"]["uses"] == "./.github/workflows/release-commit.yml"
+        assert {*jobs["publish"]["needs"]} == {"commit", "check"}
+    jobs = jobs_of("release-commit.yml")
+    assert "release_commit.py" in jobs["commit"]["steps"][1]["run"]
+    assert jobs["commit"]["steps"][0]["with"]["fetch-depth"] == 0, "the history of main is compared"
+    assert jobs["scenarios"]["uses"] == "./.github/workflows/servers.yml"
+
+
+def jobs_of(workflow: str) -> dict[str, Any]:
+    jobs: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows" / workflow).read_text())["jobs"]
+    return jobs
+
+
+def test_a_release_is_a_commit_of_main_that_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def git(*command: str) -> str:
+        return release_check.run("git", "-c", "user.name=a", "-c", "user.email=a@b", *command, cwd=tmp_path).strip()
+
+    git("init", "--quiet", "--initial-branch", "main")
+    for name in ("old", "merged", "aside"):
+        git("commit", "--quiet", "--allow-empty", "--message", name)
+    git("update-ref", "refs/remotes/origin/main", "HEAD~1")
+    program = tmp_path / "bin/gh"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\ncase "$2" in *"repos/o/r/"*"head_sha=$PASSED"*) echo 1;; *) echo 0;; esac\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    monkeypatch.setenv("PASSED", git("rev-parse", "HEAD~1"))
+    found = [release_commit.problem("o/r", git("rev-parse", each), tmp_path) for each in ("HEAD~1", "HEAD~2", "HEAD")]
+    assert found[0] is None
+    assert "CI has not passed" in str(found[1])
+    assert "is not on main" in str(found[2])
 
 
 def test_the_table_of_servers_is_what_the_workflow_runs() -> None:

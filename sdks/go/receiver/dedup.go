@@ -88,10 +88,11 @@ func (d *DedupIn[Tx]) execute(ctx context.Context, statement string, parameters 
 	return written, err
 }
 
-var errRetry = errors.New("the work asks for a retry")
+var errNotDone = errors.New("the work was not done")
 
 // Once calls work with a transaction, and commits what it did together with its answer. A repetition of the firing gets this
-// answer again, and work is not called. Retry, like an error, rolls back. Work must not commit.
+// answer again, and work is not called. Retry and Fail, like an error, roll back and store nothing: when the timer is replayed, work
+// is called again. Work must not commit.
 func (d *DedupIn[Tx]) Once(
 	ctx context.Context, firing *Firing, work func(ctx context.Context, tx Tx) (Answer, error),
 ) (Answer, error) {
@@ -99,7 +100,7 @@ func (d *DedupIn[Tx]) Once(
 		return Answer{}, d.err
 	}
 	var decided Answer
-	retries := false
+	undone := false
 	err := d.transactions.Run(ctx, func(ctx context.Context, tx Tx) error {
 		kept, repeated, err := d.begin(ctx, tx, firing)
 		if err != nil || repeated {
@@ -112,8 +113,9 @@ func (d *DedupIn[Tx]) Once(
 		if err != nil {
 			return err
 		}
-		if retries = decided.status == http.StatusServiceUnavailable; retries {
-			return errRetry
+		undone = decided.status == http.StatusServiceUnavailable || decided.status == http.StatusUnprocessableEntity
+		if undone {
+			return errNotDone
 		}
 		text, err := decided.text()
 		if err != nil {
@@ -123,7 +125,7 @@ func (d *DedupIn[Tx]) Once(
 		_, err = d.transactions.Execute(ctx, tx, update, text, firing.WebhookID)
 		return err
 	})
-	if retries && errors.Is(err, errRetry) {
+	if undone && errors.Is(err, errNotDone) {
 		err = nil
 	}
 	return decided, err

@@ -5,7 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -184,4 +187,32 @@ func TestOutboxRefuses(t *testing.T) {
 func create(ctx context.Context, outbox *tocsin.Outbox, timer tocsin.CreateTimer) error {
 	_, err := outbox.Create(ctx, timer)
 	return err
+}
+
+// refusing answers that the only timer of a batch is over a quota.
+type refusing struct{}
+
+func (refusing) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer := `{"results":[{"error":{"status":429,"error":"QUOTA_EXCEEDED","message":"","errors":[]}}]}`
+	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(answer)), Request: request}, nil
+}
+
+func TestARowThatIsRefusedForTheMomentIsNoServerThatIsAway(t *testing.T) {
+	ctx, db := context.Background(), open(t, "sqlite3 file:"+t.TempDir()+"/app.db")
+	client := tocsin.NewClient("http://tocsin", tocsin.WithRetries(0), tocsin.WithHTTPClient(&http.Client{Transport: refusing{}}))
+	drain := tocsin.NewDrain(client, db, tocsin.SQLite)
+	if err := drain.CreateTable(ctx); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	timer := tocsin.CreateTimer{Namespace: "n", ID: "t", CallbackURL: "http://127.0.0.1:1/", Delay: time.Hour}
+	if err := errors.Join(create(ctx, tocsin.NewOutbox(tx, tocsin.SQLite), timer), tx.Commit()); err != nil {
+		t.Fatal(err)
+	}
+	if drained, err := drain.Once(ctx); drained != (tocsin.Drained{Waiting: 1}) || err != nil {
+		t.Error(drained, err)
+	}
 }

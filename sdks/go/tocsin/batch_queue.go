@@ -27,13 +27,22 @@ type batchQueue struct {
 	lanes map[string]*lane
 	// inFlight has the timers in requests: two requests with the same one could take effect in either order.
 	inFlight map[place]bool
-	waiting  int
+	// queued has where the timers of a name wait, and how many. The owner can change meanwhile: a later one that waited elsewhere
+	// could be sent first.
+	queued  map[place]queued
+	waiting int
 	// closing: nothing more comes, so that there is nothing to linger for.
 	closing bool
 }
 
+// queued are timers of one name.
+type queued struct {
+	owner string
+	count int
+}
+
 func newBatchQueue() *batchQueue {
-	return &batchQueue{lanes: map[string]*lane{}, inFlight: map[place]bool{}}
+	return &batchQueue{lanes: map[string]*lane{}, inFlight: map[place]bool{}, queued: map[place]queued{}}
 }
 
 func (q *batchQueue) full() bool { return q.waiting >= maxWaiting }
@@ -42,6 +51,11 @@ func (q *batchQueue) full() bool { return q.waiting >= maxWaiting }
 func (q *batchQueue) idle() bool { return q.waiting == 0 && len(q.inFlight) == 0 }
 
 func (q *batchQueue) add(added entry, owner string) {
+	before, ok := q.queued[added.item.place]
+	if ok {
+		owner = before.owner
+	}
+	q.queued[added.item.place] = queued{owner, before.count + 1}
 	found := q.lanes[owner]
 	if found == nil {
 		found = &lane{}
@@ -119,6 +133,7 @@ func (q *batchQueue) takeFrom(l *lane) []entry {
 			taken = append(taken, each)
 			size += bytes
 			q.inFlight[target] = true
+			q.dequeued(target)
 		} else {
 			left = append(left, each)
 			blocked[target] = true
@@ -127,4 +142,14 @@ func (q *batchQueue) takeFrom(l *lane) []entry {
 	l.waiting = left
 	q.waiting -= len(taken)
 	return taken
+}
+
+// dequeued: one timer of this name waits no more.
+func (q *batchQueue) dequeued(name place) {
+	left := q.queued[name]
+	if left.count--; left.count > 0 {
+		q.queued[name] = left
+	} else {
+		delete(q.queued, name)
+	}
 }

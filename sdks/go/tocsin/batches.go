@@ -20,7 +20,7 @@ const (
 // ItemResult is what became of one timer of a batch: exactly one of Timer and Err is there.
 type ItemResult struct {
 	Timer *Timer
-	// Err is an *APIError, a *TransportError or an ErrInvalidArgument.
+	// Err is an *APIError, a *TransportError, an ErrInvalidArgument, or the context's error.
 	Err error
 	// Existing: with OnConflictKeep, the timer existed, and nothing was written.
 	Existing bool
@@ -88,7 +88,8 @@ func (b batch) MarshalJSON() ([]byte, error) {
 
 // CreateMany creates any number of timers, in requests of at most 1,000 timers or 8 MiB; the results are in their order. One that
 // can't be created does not affect the others, and its result has the error. Each has an idempotency key, as in Create. The error
-// is that of the context, if it ends before all timers were sent, or of the client's options.
+// is that of the context, if it ends before all timers were sent, or of the client's options. The results of timers that were not
+// sent then have it, too; timers that were not read yet have none.
 func (t *Timers) CreateMany(ctx context.Context, timers iter.Seq[CreateTimer]) ([]ItemResult, error) {
 	if t.err != nil {
 		return nil, t.err
@@ -106,7 +107,11 @@ func (t *Timers) CreateMany(ctx context.Context, timers iter.Seq[CreateTimer]) (
 	}
 	for timer := range timers {
 		if ctx.Err() != nil {
-			return results, fmt.Errorf("tocsin: %w", context.Cause(ctx))
+			canceled := fmt.Errorf("tocsin: %w", context.Cause(ctx))
+			for _, index := range indexes {
+				results[index].Err = canceled
+			}
+			return results, canceled
 		}
 		added, err := newItem(timer)
 		results = append(results, ItemResult{Err: err})

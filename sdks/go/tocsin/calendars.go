@@ -2,7 +2,6 @@ package tocsin
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 )
 
@@ -13,12 +12,13 @@ type Calendars struct{ part }
 // ErrTooManyCalendars: the namespace has as many as it can have. ErrVersionConflict: it has not the expected version; 0: there must
 // be none.
 func (c *Calendars) Put(ctx context.Context, calendar PutCalendar) (*Calendar, error) {
-	return c.ask(ctx, "putCalendar", calendar)
+	put := &call{operation: "putCalendar", body: constant(calendar)}
+	return update[Calendar](ctx, &c.part, put, calendarNamed(calendar.Namespace, calendar.Name))
 }
 
 // Get returns the calendar with its dates. ErrCalendarNotFound: there is none.
 func (c *Calendars) Get(ctx context.Context, namespace, name string) (*Calendar, error) {
-	return c.ask(ctx, "getCalendar", CalendarId{Namespace: namespace, Name: name})
+	return ask[Calendar](ctx, &c.part, calendarNamed(namespace, name))
 }
 
 // List reads the calendars of a namespace, by name, without their dates; query.Limit is the size of a page.
@@ -52,10 +52,9 @@ func (c *Calendars) DeleteVersion(ctx context.Context, namespace, name string, v
 
 func (c *Calendars) deleteCalendar(ctx context.Context, calendar DeleteCalendar) error {
 	remove := &call{operation: "deleteCalendar", body: constant(calendar)}
-	get := &call{operation: "getCalendar", body: constant(CalendarId{Namespace: calendar.Namespace, Name: calendar.Name})}
-	return c.delete(ctx, remove, get, func(*reply) (bool, error) { return false, nil })
+	return c.delete(ctx, remove, calendarNamed(calendar.Namespace, calendar.Name), func(*reply) (bool, error) { return false, nil })
 }
 
-func (c *Calendars) ask(ctx context.Context, operation string, body json.Marshaler) (*Calendar, error) {
-	return ask[Calendar](ctx, &c.part, &call{operation: operation, body: constant(body)})
+func calendarNamed(namespace, name string) *call {
+	return &call{operation: "getCalendar", body: constant(CalendarId{Namespace: namespace, Name: name})}
 }

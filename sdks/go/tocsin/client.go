@@ -128,10 +128,17 @@ func WithHTTPClient(client *http.Client) Option {
 	})
 }
 
-// WithTLSConfig is for private certificate authorities and client certificates. With WithHTTPClient, configure the transport
-// of that client instead.
+// WithTLSConfig is for private certificate authorities and client certificates. The protocol is HTTP/1.1. With WithHTTPClient,
+// configure the transport of that client instead.
 func WithTLSConfig(settings *tls.Config) Option {
-	return option(func(c *config) error { c.transport.TLSClientConfig = settings; return nil })
+	return option(func(c *config) error {
+		if settings != nil {
+			settings = settings.Clone()
+			settings.NextProtos = []string{"http/1.1"}
+		}
+		c.transport.TLSClientConfig = settings
+		return nil
+	})
 }
 
 // WithLogger logs to this logger instead of the default one: warnings, and each try at debug level.
@@ -168,7 +175,9 @@ func NewClient(baseURL string, options ...Option) *Client {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: connectTimeout,
 		MaxConnsPerHost: connectionsPerHost, MaxIdleConns: 0, MaxIdleConnsPerHost: connectionsPerHost,
-		IdleConnTimeout: idleTimeout, ForceAttemptHTTP2: true,
+		IdleConnTimeout: idleTimeout,
+		// No HTTP/2: if its one connection dies without a word, a try that gets no answer leaves it in use, and all retries fail on it.
+		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
 	}
 	settings := &config{
 		session: &session{random: random}, limits: limits{timeout: defaultTimeout, retries: unlimitedRetries}, transport: transport,

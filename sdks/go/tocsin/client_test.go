@@ -213,6 +213,29 @@ func TestBatcherSendsWhatManyGoroutinesAdd(t *testing.T) {
 	}
 }
 
+func TestTimersThatACanceledCreateManyDidNotSendHaveItsError(t *testing.T) {
+	client, requests := served(t, 200)
+	ctx, cancel := context.WithCancel(context.Background())
+	results, err := client.Timers.CreateMany(ctx, func(yield func(CreateTimer) bool) {
+		for n := range 3 {
+			if n == 2 {
+				cancel()
+			}
+			if !yield(newTimer()) {
+				return
+			}
+		}
+	})
+	if !errors.Is(err, context.Canceled) || len(results) != 2 || len(requests.bodies) > 0 {
+		t.Fatal(results, err, requests.bodies)
+	}
+	for _, each := range results {
+		if each.Timer != nil || !errors.Is(each.Err, context.Canceled) {
+			t.Error(each)
+		}
+	}
+}
+
 func TestBatcherIsFull(t *testing.T) {
 	client, _ := served(t, 200)
 	batcher := client.Timers.NewBatcher()
@@ -259,6 +282,42 @@ func TestATimerIsNeverInTwoRequests(t *testing.T) {
 	}
 }
 
+func TestALaterTimerOfANameNeverOvertakesAnEarlierOne(t *testing.T) {
+	queue, now := newBatchQueue(), time.Now()
+	add := func(id, callback, owner string) {
+		timer, err := newItem(CreateTimer{Namespace: "n", ID: id, CallbackURL: callback})
+		if err != nil {
+			t.Fatal(err)
+		}
+		queue.add(entry{item: timer, added: now}, owner)
+	}
+	later := now.Add(linger)
+	var requests [][]entry
+	for _, id := range []string{"x", "y"} { // as many as the owner gets at a time
+		add(id, "", "a")
+		_, taken := queue.take(later)
+		requests = append(requests, taken)
+	}
+	add("t", "old", "a")
+	add("t", "new", "b") // the owner changes while its requests last
+	if _, overtaking := queue.take(later); overtaking != nil {
+		t.Error(overtaking[0].item.timer.CallbackURL)
+	}
+	for _, want := range []string{"old", "new"} {
+		queue.settled("a", requests[0])
+		owner, taken := queue.take(later)
+		if len(taken) != 1 || owner != "a" || taken[0].item.timer.CallbackURL != want {
+			t.Fatal(owner, taken, want)
+		}
+		requests[0] = taken
+	}
+	queue.settled("a", requests[0])
+	add("t", "another", "b")
+	if owner, taken := queue.take(later); owner != "b" || len(taken) != 1 {
+		t.Error(owner, taken)
+	}
+}
+
 type tripper func(*http.Request) (*http.Response, error)
 
 func (t tripper) RoundTrip(request *http.Request) (*http.Response, error) { return t(request) }
@@ -300,6 +359,27 @@ func TestAnUnknownCertificateIsNotTriedAgain(t *testing.T) {
 	var lost *TransportError
 	if !errors.As(err, &lost) || lost.MaybeDone || tries != 1 {
 		t.Error(err, tries)
+	}
+}
+
+func TestConnectionsAreOfHTTP1(t *testing.T) {
+	protocols := make(chan string, 1)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(to http.ResponseWriter, request *http.Request) {
+		protocols <- request.Proto
+		to.WriteHeader(http.StatusNoContent)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	trusted := server.Client().Transport.(*http.Transport).TLSClientConfig
+	for _, offered := range [][]string{nil, {"h2", "http/1.1"}} {
+		settings := &tls.Config{RootCAs: trusted.RootCAs, NextProtos: offered}
+		if err := NewClient(server.URL, WithTLSConfig(settings)).Timers.Delete(context.Background(), "n", "t"); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-protocols; got != "HTTP/1.1" {
+			t.Error(got)
+		}
 	}
 }
 

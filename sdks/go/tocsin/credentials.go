@@ -2,7 +2,6 @@ package tocsin
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 )
 
@@ -14,12 +13,13 @@ type Credentials struct{ part }
 // elsewhere. When it returns, every node sends it as it is now. ErrTooManyCredentials: the namespace has as many as it can have.
 // ErrVersionConflict: it has not the expected version; 0: there must be none.
 func (c *Credentials) Put(ctx context.Context, credential PutCredential) (*Credential, error) {
-	return c.ask(ctx, "putCredential", credential)
+	put := &call{operation: "putCredential", body: constant(credential)}
+	return update[Credential](ctx, &c.part, put, credentialNamed(credential.Namespace, credential.Name))
 }
 
 // Get returns the credential without its secret. ErrCredentialNotFound: there is none.
 func (c *Credentials) Get(ctx context.Context, namespace, name string) (*Credential, error) {
-	return c.ask(ctx, "getCredential", CredentialId{Namespace: namespace, Name: name})
+	return ask[Credential](ctx, &c.part, credentialNamed(namespace, name))
 }
 
 // List reads the credentials of a namespace, by name, without their secrets; query.Limit is the size of a page.
@@ -59,10 +59,9 @@ func (c *Credentials) DeleteVersion(ctx context.Context, namespace, name string,
 
 func (c *Credentials) deleteCredential(ctx context.Context, credential DeleteCredential) error {
 	remove := &call{operation: "deleteCredential", body: constant(credential)}
-	get := &call{operation: "getCredential", body: constant(CredentialId{Namespace: credential.Namespace, Name: credential.Name})}
-	return c.delete(ctx, remove, get, func(*reply) (bool, error) { return false, nil })
+	return c.delete(ctx, remove, credentialNamed(credential.Namespace, credential.Name), func(*reply) (bool, error) { return false, nil })
 }
 
-func (c *Credentials) ask(ctx context.Context, operation string, body json.Marshaler) (*Credential, error) {
-	return ask[Credential](ctx, &c.part, &call{operation: operation, body: constant(body)})
+func credentialNamed(namespace, name string) *call {
+	return &call{operation: "getCredential", body: constant(CredentialId{Namespace: namespace, Name: name})}
 }

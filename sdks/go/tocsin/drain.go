@@ -291,6 +291,10 @@ func (r *round) request(ctx context.Context, rows []rules.OutboxRow, items []*it
 			whole = nil
 		}
 	}
+	var answered *APIError
+	if errors.As(whole, &answered) && answered.ofItem { // of the only row: the server is there
+		whole = nil
+	}
 	if whole != nil && isFinal(whole) && len(rows) > 1 {
 		// One of them spoils the request: each gets an answer of its own.
 		for i := range rows {

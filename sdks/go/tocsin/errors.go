@@ -76,6 +76,8 @@ type APIError struct {
 	RetryAfter time.Duration
 
 	hasRetryAfter bool
+	// ofItem: it is that of one timer of a batch, whose request was answered.
+	ofItem bool
 }
 
 // Error has the code, the status, the message and the correlation id.
@@ -148,7 +150,7 @@ func errorOf(answer *reply) *APIError {
 }
 
 func errorOfItem(item *ItemError) *APIError {
-	return &APIError{Status: item.Status, Code: item.Error, Message: item.Message, Fields: item.Errors}
+	return &APIError{Status: item.Status, Code: item.Error, Message: item.Message, Fields: item.Errors, ofItem: true}
 }
 
 // retryAfterOf reads seconds. Tocsin sends no dates; a proxy's date counts as absent.

@@ -13,12 +13,13 @@ type Flows struct{ part }
 // Put creates the rule, or replaces all its limits; one that is paused stays so. ErrTooManyFlows: the namespace has as many as it
 // can have.
 func (f *Flows) Put(ctx context.Context, rule PutFlow) (*Flow, error) {
-	return f.ask(ctx, "putFlow", rule)
+	put := &call{operation: "putFlow", body: constant(rule)}
+	return update[Flow](ctx, &f.part, put, flowNamed(rule.Namespace, rule.Match))
 }
 
 // Get returns the rule, and what is in flight and waits. ErrFlowNotFound: there is none with exactly this match.
 func (f *Flows) Get(ctx context.Context, namespace, match string) (*Flow, error) {
-	return f.ask(ctx, "getFlow", FlowName{Namespace: namespace, Match: match})
+	return ask[Flow](ctx, &f.part, flowNamed(namespace, match))
 }
 
 // List reads the rules of a namespace, by what they match; query.Limit is the size of a page.
@@ -63,10 +64,13 @@ func (f *Flows) DeleteVersion(ctx context.Context, namespace, match string, vers
 
 func (f *Flows) deleteFlow(ctx context.Context, flow DeleteFlow) error {
 	remove := &call{operation: "deleteFlow", body: constant(flow)}
-	get := &call{operation: "getFlow", body: constant(FlowName{Namespace: flow.Namespace, Match: flow.Match})}
-	return f.delete(ctx, remove, get, func(*reply) (bool, error) { return false, nil })
+	return f.delete(ctx, remove, flowNamed(flow.Namespace, flow.Match), func(*reply) (bool, error) { return false, nil })
 }
 
 func (f *Flows) ask(ctx context.Context, operation string, body json.Marshaler) (*Flow, error) {
 	return ask[Flow](ctx, &f.part, &call{operation: operation, body: constant(body)})
+}
+
+func flowNamed(namespace, match string) *call {
+	return &call{operation: "getFlow", body: constant(FlowName{Namespace: namespace, Match: match})}
 }

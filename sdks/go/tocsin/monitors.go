@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -18,9 +19,12 @@ const (
 type Monitors struct{ part }
 
 // Put creates the monitor, or replaces its definition; give one of Cron and Every. The answer that creates it has its PingURL, which
-// is never shown again. ErrVersionConflict: it has not the expected version.
+// is never shown again; that of a schedule has none. So it is not repeated after a lost answer: the *TransportError has MaybeDone,
+// and Rotate makes another. ErrVersionConflict: it has not the expected version.
 func (m *Monitors) Put(ctx context.Context, monitor PutMonitor) (*MonitorPut, error) {
-	return ask[MonitorPut](ctx, &m.part, &call{operation: "putMonitor", body: constant(monitor)})
+	_, versioned := monitor.ExpectedVersion.Get()
+	safe := monitor.DryRun || monitor.Schedule != "" && !versioned
+	return ask[MonitorPut](ctx, &m.part, &call{operation: "putMonitor", body: constant(monitor), once: !safe})
 }
 
 // Get returns the monitor. ErrMonitorNotFound: there is none.
@@ -113,8 +117,9 @@ func (m *Monitors) Run(ctx context.Context, namespace, id string, job func(conte
 	if err == nil {
 		end.Event, end.Body = PingEventSuccess, ""
 	} else {
-		end.Body = err.Error()
-		end.Body = end.Body[:min(len(end.Body), errorBytesMax)]
+		reason := err.Error()
+		// Errors can have any bytes, and the cut can be inside a character: no request can contain that.
+		end.Body = strings.ToValidUTF8(reason[:min(len(reason), errorBytesMax)], "")
 	}
 	return err
 }

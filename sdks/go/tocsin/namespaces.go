@@ -17,7 +17,8 @@ func (n *Namespaces) Create(ctx context.Context, namespace CreateNamespace) (*Na
 
 // Update changes the given fields; null removes Secret and RetryPolicy.
 func (n *Namespaces) Update(ctx context.Context, change UpdateNamespace) (*Namespace, error) {
-	return ask[Namespace](ctx, &n.part, &call{operation: "updateNamespace", body: constant(change)})
+	call := &call{operation: "updateNamespace", body: constant(change)}
+	return update[Namespace](ctx, &n.part, call, namespaceNamed(change.Name))
 }
 
 // RotateSecret signs with a new secret, and during Grace with the former one, too. Only this answer shows the secret. It is not
@@ -28,7 +29,7 @@ func (n *Namespaces) RotateSecret(ctx context.Context, rotation RotateSecret) (*
 
 // Get returns a namespace and its settings. ErrNamespaceNotFound: there is none of this name.
 func (n *Namespaces) Get(ctx context.Context, name string) (*Namespace, error) {
-	return ask[Namespace](ctx, &n.part, &call{operation: "getNamespace", body: constant(GetNamespace{Name: name})})
+	return ask[Namespace](ctx, &n.part, namespaceNamed(name))
 }
 
 // Delete deletes a namespace with all that is in it, by a job that goes on without the client. ErrNamespaceNotEmpty: timers or
@@ -64,4 +65,8 @@ func (c *ClusterView) Get(ctx context.Context) (*Cluster, error) {
 // Statistics returns what happened, slot by slot, on all nodes: in a namespace, or in all that the key may see.
 func (c *ClusterView) Statistics(ctx context.Context, wanted GetStatistics) (*Statistics, error) {
 	return ask[Statistics](ctx, &c.part, &call{operation: "getStatistics", body: constant(wanted)})
+}
+
+func namespaceNamed(name string) *call {
+	return &call{operation: "getNamespace", body: constant(GetNamespace{Name: name})}
 }

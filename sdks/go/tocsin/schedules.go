@@ -11,7 +11,8 @@ type Schedules struct{ part }
 // Create creates a schedule, or changes the one with this id to this definition; an identical one writes nothing. Call it on each
 // start of your program. Give one of Cron and Every.
 func (s *Schedules) Create(ctx context.Context, schedule CreateSchedule) (*Schedule, error) {
-	return ask[Schedule](ctx, &s.part, &call{operation: "createSchedule", body: constant(schedule)})
+	create := &call{operation: "createSchedule", body: constant(schedule)}
+	return update[Schedule](ctx, &s.part, create, scheduleNamed("getSchedule", schedule.Namespace, schedule.ID))
 }
 
 // Get returns the schedule, also one that has ended and is retained. ErrScheduleNotFound: there is none.

@@ -9,8 +9,9 @@ import (
 	"tocsin.dev/go/internal/rules"
 )
 
-// update updates; where an earlier try's answer was lost, a refusal can mean that it succeeded and that the object has finished
-// since. Then what is stored has the fields that were sent.
+// update updates or puts; where an earlier try's answer was lost, a refusal can mean that it succeeded: the object has finished
+// since, or it has no longer the version that is expected. Then what is stored has the fields that were sent, and is of the next
+// version.
 func update[T any](ctx context.Context, p *part, change, get *call) (*T, error) {
 	if p.err != nil {
 		return nil, p.err
@@ -34,14 +35,29 @@ func update[T any](ctx context.Context, p *part, change, get *call) (*T, error) 
 		return nil, err
 	}
 	sent, err := change.body(0)
-	if err != nil || !hasFields(answer.body, sent) {
+	if err != nil || !hasFields(answer.body, sent) || !isWritten(answer.body, sent, refused) {
 		return nil, refused
 	}
 	return stored, nil
 }
 
-// namingFields of an update name the object; the answer has its id under another name.
-var namingFields = map[string]bool{"namespace": true, "timerId": true, "scheduleId": true}
+// isWritten reports whether an object with the fields that were sent can have them by this call, which was refused at last.
+func isWritten(stored, sent []byte, refused error) bool {
+	var shown struct{ Version int }
+	var wanted struct {
+		ExpectedVersion *int
+		DryRun          bool
+	}
+	if json.Unmarshal(stored, &shown) != nil || json.Unmarshal(sent, &wanted) != nil || wanted.DryRun {
+		return false
+	}
+	return !errors.Is(refused, ErrVersionConflict) || wanted.ExpectedVersion != nil && shown.Version == *wanted.ExpectedVersion+1
+}
+
+// unstoredFields of a change name the object, whose id the answer has under another name, or state how to write it.
+var unstoredFields = map[string]bool{
+	"namespace": true, "timerId": true, "scheduleId": true, "expectedVersion": true, "dryRun": true,
+}
 
 // hasFields reports whether an object that the server shows has the fields of an update. A delay can't be found in it, nor what
 // the server redacts.
@@ -53,7 +69,11 @@ func hasFields(stored, sent []byte) bool {
 	for name, value := range wanted {
 		parts, _ := value.(map[string]any)
 		switch {
-		case namingFields[name]:
+		case unstoredFields[name]:
+		case name == "paused" && shown[name] == nil: // of a schedule, whose state has it; one that is there stays as it is
+			if value == true && shown["status"] != "paused" {
+				return false
+			}
 		case name == "payload": // null is a payload, too, and beside a raw body there is none
 			if found, ok := shown[name]; !ok || !reflect.DeepEqual(found, value) {
 				return false

@@ -38,3 +38,16 @@ def test_an_error_of_a_handler_takes_no_other_callback_of_its_batch_along(classp
     assert [each["status"] for each in failed] == [500, 500]
     assert (short["reason"], long["reason"]) == ("ä" * 200, "ä" * 199 + "…")
     assert responded(classpath, "short", "memory") == "of all"
+
+
+def test_a_row_that_is_refused_for_the_moment_is_no_server_that_is_away(tmp_path, classpath):  # noqa: F811
+    printed = run(classpath, program="RefusedRow", url=f"jdbc:sqlite:{tmp_path / 'app.db'}")
+    assert printed == ["Drained[created=0, dead=0, waiting=1, unavailable=null]"]
+
+
+def test_a_later_timer_of_a_name_never_overtakes_an_earlier_one(classpath):  # noqa: F811
+    assert run(classpath, program="dev.tocsin.client.Queues") == ["a old", "a new", "b"]
+
+
+def test_a_drain_that_is_stopped_leaves_its_rows_to_others(tmp_path, classpath):  # noqa: F811
+    assert run(classpath, program="StoppedDrain", url=f"jdbc:sqlite:{tmp_path / 'app.db'}") == ["due: true"]

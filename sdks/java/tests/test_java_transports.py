@@ -29,9 +29,11 @@ NOT_READY = b'{"error": "NOT_READY", "message": "", "status": 503, "errors": []}
 
 
 class Proxy(ThreadingHTTPServer):
-    """Passes everything to the server: with a password, only after it was given, and with `busy`, only second tries."""
+    """Passes everything to the server: with a password, only after it was given, and with `busy`, only second tries. Of the
+    answers to each operation of `loses`, every other one is lost, from the first on."""
 
     busy = False
+    loses: frozenset[str] = frozenset()
 
     def __init__(self, url, password=None):
         super().__init__(("127.0.0.1", 0), _Passing)
@@ -58,7 +60,11 @@ class _Passing(BaseHTTPRequestHandler):
         request.add_header("content-type", "application/json")
         try:
             with urllib.request.urlopen(request) as answer:
-                self._answer(answer.status, {}, answer.read())
+                operation = self.path.partition("/api/v1/")[2]
+                times = sum(path == self.path for _, path, _ in self.server.seen)
+                self.close_connection = operation in self.server.loses and times % 2 == 1
+                if not self.close_connection:
+                    self._answer(answer.status, {}, answer.read())
         except urllib.error.HTTPError as refused:
             self._answer(refused.code, {}, refused.read())
 
@@ -150,3 +156,22 @@ def test_a_call_whose_time_is_over_always_throws_its_own_exception(classpath):
 def test_a_text_that_no_request_can_contain_is_the_error_of_its_timer(classpath, server):  # noqa: F811
     refused = "a text has half of a surrogate pair, which no request can contain"
     assert run(classpath, program="HalfPair", url=server.url) == [refused, "pending", refused]
+
+
+def test_a_change_of_a_version_whose_answer_is_lost_is_reported(classpath, server):  # noqa: F811
+    operations = ("namespaces/update", "schedules/create", "schedules/update", "flows/put", "calendars/put",
+                  "monitors/put")  # fmt: skip
+    with proxying(server.url) as proxy:
+        proxy.loses = frozenset(operations)
+        printed = run(classpath, program="LostAnswers", url=f"http://127.0.0.1:{proxy.port}")
+    assert printed[:5] == ["namespace 2", "schedule 1", "schedule 2", "flow 1", "calendar 1"]
+    # That of a schedule has no ping URL to lose, nor has a dry run.
+    assert printed[5:] == ["monitor s", "monitor m", "monitor may be there", "VersionConflictException"]
+
+
+def test_limits_of_time_hold_while_all_connections_are_in_use(classpath):
+    assert run(classpath, program="Saturated") == [
+        "wait over",
+        "may be done: false",
+        "in time: true, may be done: true",
+    ]

@@ -21,6 +21,9 @@ const (
 
 var tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`)
 
+// ownCode is how the codes of Tocsin's errors are written. Others have words there, such as Not Found.
+var ownCode = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+
 var lastRowID struct {
 	sync.Mutex
 	milliseconds int64
@@ -94,9 +97,14 @@ func (t *RawTimer) JSON(elapsed time.Duration) ([]byte, error) {
 }
 
 // IsFinal reports whether a timer that is refused with this status and code would be refused again. What an operator or a new release
-// of the server mends is not final, nor what has room when the timer has fired.
+// of the server mends is not final, nor what has room when the timer has fired, nor what does not concern the timer: something
+// else answers at the URL, such as a proxy without a backend, or the URL's path is wrong. A proxy that takes smaller bodies than
+// Tocsin may take fewer rows at a time.
 func IsFinal(status int, code string) bool {
-	if code == "COLLECTION_FULL" {
+	switch {
+	case !ownCode.MatchString(code) || code == "ROUTE_NOT_FOUND":
+		return status == 413
+	case code == "COLLECTION_FULL":
 		return false
 	}
 	switch status {

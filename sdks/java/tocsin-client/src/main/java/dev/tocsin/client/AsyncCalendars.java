@@ -28,7 +28,8 @@ public final class AsyncCalendars {
      *     {@link VersionConflictException} if it has not the expected version; 0: there must be none
      */
     public CompletableFuture<Calendar> put(PutCalendar calendar) {
-        return steps.ask(Call.of(Operation.PUT_CALENDAR, calendar.toJson()), Calendar::fromJson);
+        Call get = named(Operation.GET_CALENDAR, calendar.namespace(), calendar.name());
+        return steps.update(Call.of(Operation.PUT_CALENDAR, calendar.toJson()), get, Calendar::fromJson);
     }
 
     /**

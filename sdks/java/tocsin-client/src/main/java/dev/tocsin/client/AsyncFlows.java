@@ -28,7 +28,8 @@ public final class AsyncFlows {
      * @return the rule; fails with {@link TooManyFlowsException} if the namespace has as many as it can have
      */
     public CompletableFuture<Flow> put(PutFlow rule) {
-        return steps.ask(Call.of(Operation.PUT_FLOW, rule.toJson()), Flow::fromJson);
+        Call get = named(Operation.GET_FLOW, rule.namespace(), rule.match());
+        return steps.update(Call.of(Operation.PUT_FLOW, rule.toJson()), get, Flow::fromJson);
     }
 
     /**

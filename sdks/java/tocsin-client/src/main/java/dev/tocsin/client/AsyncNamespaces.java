@@ -43,7 +43,8 @@ public final class AsyncNamespaces {
      * @return the namespace after the change
      */
     public CompletableFuture<Namespace> update(UpdateNamespace change) {
-        return steps.ask(Call.of(Operation.UPDATE_NAMESPACE, change.toJson()), Namespace::fromJson);
+        Call get = Call.of(Operation.GET_NAMESPACE, GetNamespace.of(change.name()).toJson());
+        return steps.update(Call.of(Operation.UPDATE_NAMESPACE, change.toJson()), get, Namespace::fromJson);
     }
 
     /**

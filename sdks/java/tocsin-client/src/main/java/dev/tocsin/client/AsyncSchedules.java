@@ -33,7 +33,8 @@ public final class AsyncSchedules {
      * @return the schedule
      */
     public CompletableFuture<Schedule> create(CreateSchedule schedule) {
-        return steps.ask(Call.of(Operation.CREATE_SCHEDULE, schedule.toJson()), Schedule::fromJson);
+        Call get = Call.of(Operation.GET_SCHEDULE, ScheduleName.of(schedule.namespace(), schedule.id()).toJson());
+        return steps.update(Call.of(Operation.CREATE_SCHEDULE, schedule.toJson()), get, Schedule::fromJson);
     }
 
     /**

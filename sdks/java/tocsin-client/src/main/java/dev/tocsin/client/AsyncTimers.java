@@ -152,7 +152,7 @@ public final class AsyncTimers {
         return steps.start(run -> new Batches(steps, run).createAll(timers.iterator()));
     }
 
-    CompletableFuture<List<ItemResult>> createItems(List<Batches.Item> items) {
+    CompletableFuture<Batches.Outcome> createItems(List<Batches.Item> items) {
         return steps.start(run -> new Batches(steps, run).createItems(items));
     }
 

@@ -4,6 +4,7 @@ import dev.tocsin.client.model.Timer;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -31,9 +32,14 @@ final class BatchQueue {
         int requests;
     }
 
+    /** How many timers of one name wait for which node. */
+    private record Queued(String owner, int count) {}
+
     private final Map<String, Lane> lanes = new LinkedHashMap<>();
     /** Timers in requests: two requests with the same one could take effect in either order. */
     private final Set<Place> inFlight = new HashSet<>();
+    /** Where the timers of a name wait. The owner can change meanwhile: a later one that waited elsewhere could be sent first. */
+    private final Map<Place, Queued> queued = new HashMap<>();
     private int waiting;
     /** Whether nothing more comes, so that there is nothing to linger for. */
     boolean closing;
@@ -49,7 +55,9 @@ final class BatchQueue {
     }
 
     void add(String owner, Entry entry) {
-        lanes.computeIfAbsent(owner, url -> new Lane()).waiting.add(entry);
+        Queued all = queued.merge(entry.item.place(), new Queued(owner, 1),
+                (before, added) -> new Queued(before.owner, before.count + 1));
+        lanes.computeIfAbsent(all.owner, url -> new Lane()).waiting.add(entry);
         waiting++;
     }
 
@@ -106,6 +114,8 @@ final class BatchQueue {
             boolean fits = sizeBytes + entry.item.sizeBytes() <= Batches.BYTES_MAX || taken.isEmpty();
             if (fits && !blocked.contains(place) && inFlight.add(place)) {
                 taken.add(entry);
+                queued.computeIfPresent(place,
+                        (name, all) -> all.count > 1 ? new Queued(all.owner, all.count - 1) : null);
                 sizeBytes += entry.item.sizeBytes();
             } else {
                 left.add(entry);

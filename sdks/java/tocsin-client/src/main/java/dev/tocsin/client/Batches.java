@@ -9,6 +9,7 @@ import dev.tocsin.client.model.Timer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -18,6 +19,7 @@ import java.util.OptionalDouble;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -68,6 +70,8 @@ final class Batches {
 
     private final Steps steps;
     private final Run run;
+    /** Errors of requests; the others are each of one timer that a request has answered. */
+    private final Set<TocsinException> ofRequests = ConcurrentHashMap.newKeySet();
 
     Batches(Steps steps, Run run) {
         this.steps = steps;
@@ -108,10 +112,23 @@ final class Batches {
         return all;
     }
 
-    /** The results of one request, in the order of the items. */
-    CompletableFuture<List<ItemResult>> createItems(List<Item> items) {
+    /**
+     * What became of one request.
+     *
+     * @param results in the order of the items
+     * @param whole why none of them has an answer of its own; null if one has
+     */
+    record Outcome(List<ItemResult> results, @Nullable TocsinException whole) {}
+
+    /** Creates the timers of one request. */
+    CompletableFuture<Outcome> createItems(List<Item> items) {
         ItemResult[] results = new ItemResult[items.size()];
-        return createChunk(items, (index, result) -> results[index] = result).thenApply(done -> List.of(results));
+        return createChunk(items, (index, result) -> results[index] = result).thenApply(done -> {
+            TocsinException first = results[0].error();
+            boolean whole = first != null && ofRequests.contains(first)
+                    && Arrays.stream(results).allMatch(result -> result.error() == first);
+            return new Outcome(List.of(results), whole ? first : null);
+        });
     }
 
     /** Null: there are no more. Timers that can't be sent are settled at once; the place of the item is the last. */
@@ -199,6 +216,7 @@ final class Batches {
                     .whenComplete((results, failure) -> {
                         Throwable error = failure == null ? null : Run.unwrapped(failure);
                         if (error instanceof TocsinException failed) { // after all its retries
+                            ofRequests.add(failed);
                             waiting.forEach(index -> settle.settle(index, ItemResult.failed(failed)));
                             done.complete(null);
                         } else {

@@ -14,6 +14,7 @@ import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CancellationException;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -109,10 +110,30 @@ public final class Drain {
         List<Row> rows = transaction((connection, dialect) -> take(connection, dialect, dueAt));
         Round round = new Round();
         if (!rows.isEmpty()) {
-            round.send(rows);
+            try {
+                round.send(rows);
+            } catch (CancellationException interrupted) {
+                stop(rows, round, dueAt, interrupted);
+                throw interrupted;
+            }
             transaction((connection, dialect) -> settle(connection, dialect, round, dueAt));
         }
         return new Drained(round.created.size(), round.dead.size(), round.waiting.size(), round.unavailable);
+    }
+
+    /** Settles a round that an interrupt ended: other drains, and this one after a restart, need not wait for the lease. */
+    private void stop(List<Row> rows, Round round, long dueAt, CancellationException interrupted) {
+        boolean again = Thread.interrupted(); // drivers may refuse to work in an interrupted thread
+        try {
+            round.leave(rows);
+            transaction((connection, dialect) -> settle(connection, dialect, round, dueAt));
+        } catch (SQLException | RuntimeException failed) {
+            interrupted.addSuppressed(failed);
+        } finally {
+            if (again) {
+                Thread.currentThread().interrupt();
+            }
+        }
     }
 
     /**
@@ -131,6 +152,9 @@ public final class Drain {
                 drained = once();
                 failure = drained.unavailable();
             } catch (SQLException | RuntimeException failed) {
+                if (failed instanceof CancellationException && Thread.interrupted()) {
+                    break;
+                }
                 failure = failed;
             }
             if (failure != null) {
@@ -227,7 +251,7 @@ public final class Drain {
             execute(connection, List.of(dead.getKey()), update, dead.getValue());
         }
         long next = OutboxTable.nowMicros();
-        if (round.unavailable == null) {
+        if (round.unavailable == null && !round.ended) {
             next += Math.min(Math.max((next - round.oldest) / 2, PAUSE_US_MIN), PAUSE_US_MAX);
         }
         // Another drain has them if the lease was over: it is not to be disturbed.
@@ -260,6 +284,8 @@ public final class Drain {
         private final List<String> waiting = new ArrayList<>();
         private long oldest = Long.MAX_VALUE;
         private @Nullable TocsinException unavailable;
+        /** Whether it ended before the server had answered. */
+        private boolean ended;
 
         /** In requests that are small enough. */
         void send(List<Row> rows) {
@@ -289,25 +315,31 @@ public final class Drain {
             }
         }
 
+        /** What has no answer waits, as do those that the server may have created: sent again, they fire once. */
+        void leave(List<Row> rows) {
+            ended = true;
+            rows.stream().map(Row::id)
+                    .filter(id -> !created.contains(id) && !dead.containsKey(id) && !waiting.contains(id)).forEach(waiting::add);
+        }
+
         private void request(List<Row> rows, List<Batches.Item> items) {
             if (unavailable != null) {
                 rows.forEach(row -> add(row, unavailable));
                 return;
             }
-            List<ItemResult> results = Run.join(client.timers().createItems(items));
-            TocsinException first = results.get(0).error();
-            boolean whole = first != null && results.stream().allMatch(result -> result.error() == first);
-            if (whole && OutboxTable.isFinal(first) && rows.size() > 1) {
+            Batches.Outcome outcome = Run.join(client.timers().createItems(items));
+            TocsinException whole = outcome.whole();
+            if (whole != null && OutboxTable.isFinal(whole) && rows.size() > 1) {
                 // One of them spoils the request: each gets an answer of its own.
                 IntStream.range(0, rows.size())
                         .forEach(i -> request(Collections.singletonList(rows.get(i)), List.of(items.get(i))));
                 return;
             }
-            if (whole && !OutboxTable.isFinal(first)) {
-                unavailable = first;
+            if (whole != null && !OutboxTable.isFinal(whole)) {
+                unavailable = whole;
             }
             for (int i = 0; i < rows.size(); i++) {
-                add(rows.get(i), results.get(i).error());
+                add(rows.get(i), outcome.results().get(i).error());
             }
         }
 

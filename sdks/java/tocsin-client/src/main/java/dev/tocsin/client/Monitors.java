@@ -25,7 +25,8 @@ public final class Monitors {
     }
 
     /**
-     * Creates a monitor, or replaces its definition. The answer that creates it has its ping URL, which is never shown again.
+     * Creates a monitor, or replaces its definition. The answer that creates it has its ping URL, which is never shown again;
+     * that of a schedule has none. So a lost answer is not followed by a retry, and {@code rotate} makes another URL.
      *
      * @param monitor its name and definition: one of cron, every and schedule
      * @return the monitor

@@ -15,6 +15,9 @@ record OutboxTable(String name) {
     static final int ROWS_MAX = 250;
 
     private static final Pattern TABLE = Pattern.compile("[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*)?");
+    /** How the codes of Tocsin's errors are written. Others have words there, such as Not Found. */
+    private static final Pattern CODE = Pattern.compile("[A-Z][A-Z0-9_]*");
+    private static final int TOO_LARGE = 413;
     private static final Object LOCK = new Object();
     private static final int COUNT_BITS = 12;
     /** Of the last row: 52 bits of its time in milliseconds, and 12 of a counter, which flows over into the time. */
@@ -56,7 +59,9 @@ record OutboxTable(String name) {
         }
     }
 
-    /** Whether the timer would be refused again. What an operator or a new release of the server mends is not final. */
+    /** Whether the timer would be refused again. What an operator or a new release of the server mends is not final, nor is
+     * what does not concern the timer: something else answers at the URL, such as a proxy without a backend, or the URL's path is
+     * wrong. */
     static boolean isFinal(TocsinException error) {
         if (error instanceof ApiException refused) {
             return isFinal(refused.status(), refused.code());
@@ -65,6 +70,10 @@ record OutboxTable(String name) {
     }
 
     static boolean isFinal(int status, String code) {
+        if (!CODE.matcher(code).matches() || code.equals("ROUTE_NOT_FOUND")) {
+            // A proxy that takes smaller bodies than Tocsin may take fewer rows at a time.
+            return status == TOO_LARGE;
+        }
         // There is room in a collection when the timer has fired.
         if (code.equals("COLLECTION_FULL")) {
             return false;

@@ -2,6 +2,7 @@ package dev.tocsin.client;
 
 import dev.tocsin.client.error.ApiException;
 import dev.tocsin.client.error.ConflictException;
+import dev.tocsin.client.error.DeadlineExceededException;
 import dev.tocsin.client.error.NotFoundException;
 import dev.tocsin.client.error.WaitTimeoutException;
 import dev.tocsin.client.model.CreateTimer;
@@ -29,6 +30,8 @@ record Steps(Session session, Options options, boolean blocking) {
 
     private static final double WAIT_POLL_FIRST_S = 0.1;
     private static final double WAIT_POLL_S_MAX = 2.0;
+    /** What a request gets at the least, also the one at the end of a wait. */
+    private static final double WAIT_POLL_TIMEOUT_S_MIN = 1.0;
     /** Before the instant: what is awaited can be canceled or changed meanwhile, and the server's clock can differ. */
     private static final double WAIT_SLEEP_S_MAX = 30.0;
     /** The same if the server's clock can be moved, which makes an instant come at once. */
@@ -84,12 +87,13 @@ record Steps(Session session, Options options, boolean blocking) {
     }
 
     /**
-     * Updates; where an earlier try's answer was lost, a refusal can mean that it succeeded and that the object has finished
-     * since. Then what is stored has the fields that were sent.
+     * Updates or puts; where an earlier try's answer was lost, a refusal can mean that it succeeded: the object has finished
+     * since, or it has no longer the version that is expected. Then what is stored has the fields that were sent, and is of
+     * the next version.
      */
     <T> CompletableFuture<T> update(Call call, Call get, Function<Json, T> read) {
         return settled(call, reply -> reply.read(read), get, (got, refused) -> {
-            if (got.isEmpty() || !got.get().read(found -> Updates.hasFields(found, call.body()))) {
+            if (got.isEmpty() || !got.get().read(found -> Updates.isWritten(found, call.body(), refused))) {
                 throw refused;
             }
             return got.get().read(read);
@@ -157,19 +161,35 @@ record Steps(Session session, Options options, boolean blocking) {
         }
 
         void poll() {
-            session.perform(run, get, options).whenComplete(Run.guarded(result, reply -> {
+            double most = Math.max(end - Session.monotonic(), WAIT_POLL_TIMEOUT_S_MIN);
+            Options limited = most >= options.timeoutSeconds()
+                    ? options : new Options(Duration.ofNanos((long) (most * 1e9)), options.retries());
+            session.perform(run, get, limited).handle((reply, failure) -> {
+                if (failure == null) {
+                    return reply;
+                }
+                Throwable error = Run.unwrapped(failure);
+                if (error instanceof DeadlineExceededException && Session.monotonic() >= end) {
+                    error = late();
+                }
+                throw new CompletionException(error);
+            }).whenComplete(Run.guarded(result, reply -> {
                 T found = reply.read(read);
                 if (isFinished.test(found)) {
                     result.complete(found);
                 } else {
                     double left = end - Session.monotonic();
                     if (left <= 0) {
-                        throw new WaitTimeoutException(what + " has not finished in time");
+                        throw late();
                     }
                     double seconds = Math.min(seconds(next.apply(found), reply), left);
                     run.sleep(seconds).whenCompleteAsync(Run.guarded(result, awake -> poll()), run.executor());
                 }
             }));
+        }
+
+        private WaitTimeoutException late() {
+            return new WaitTimeoutException(what + " has not finished in time");
         }
 
         /** Until the instant, if it is ahead, then ever longer. */

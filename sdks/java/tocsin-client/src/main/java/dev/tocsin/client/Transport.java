@@ -25,6 +25,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Flow;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLHandshakeException;
 import org.jspecify.annotations.Nullable;
@@ -37,6 +38,7 @@ final class Transport {
     private static final long IDLE_NS_MAX = Duration.ofSeconds(60).toNanos();
     /** The JDK counts what is left of a timeout in whole milliseconds, rounded down. */
     private static final Duration EARLY_MAX = Duration.ofMillis(1);
+    private static final String NO_CONNECTION = "no connection was free in time";
     private static final CompletableFuture<Void> NOW = CompletableFuture.completedFuture(null);
 
     /** The user's; null: one is made. */
@@ -59,7 +61,7 @@ final class Transport {
     /** One request in this thread. The timeout covers everything from waiting for a connection to the last byte. */
     Reply sendNow(HttpRequest.Builder request, double timeoutSeconds) throws InterruptedException {
         long end = System.nanoTime() + (long) Math.ceil(timeoutSeconds * 1e9);
-        HttpRequest sent = built(request.timeout(Duration.ofNanos((long) Math.ceil(timeoutSeconds * 1e9)).plus(EARLY_MAX)));
+        HttpRequest sent = built(request);
         HttpClient client = client();
         Host host = host(sent.uri());
         CompletableFuture<Void> turn = host.enter();
@@ -72,10 +74,11 @@ final class Transport {
             if (late instanceof InterruptedException interrupted) {
                 throw interrupted;
             }
-            throw new TransportException(about(sent) + "no connection was free in time", false, late);
+            throw new TransportException(about(sent) + NO_CONNECTION, false, late);
         }
         try {
-            HttpResponse<Body> response = client.send(sent, head -> new Body());
+            Duration left = Duration.ofNanos(Math.max(end - System.nanoTime(), 0)).plus(EARLY_MAX);
+            HttpResponse<Body> response = client.send(request.timeout(left).build(), head -> new Body());
             return replyOf(response.statusCode(), response.headers(), response.body().get(end - System.nanoTime()));
         } catch (IOException failed) {
             throw failed(sent, failed);
@@ -90,9 +93,12 @@ final class Transport {
         CompletableFuture<Reply> reply = new CompletableFuture<>();
         reply.orTimeout((long) Math.ceil(timeoutSeconds * 1e6), TimeUnit.MICROSECONDS);
         CompletableFuture<Reply> result = new CompletableFuture<>();
+        AtomicBoolean entered = new AtomicBoolean();
         reply.whenComplete((done, error) -> {
             if (error == null) {
                 result.complete(done);
+            } else if (error instanceof TimeoutException && !entered.get()) {
+                result.completeExceptionally(new TransportException(about(sent) + NO_CONNECTION, false, error));
             } else {
                 result.completeExceptionally(failed(sent, Run.unwrapped(error)));
             }
@@ -105,9 +111,14 @@ final class Transport {
         Host host = host(sent.uri());
         CompletableFuture<Void> turn = host.enter();
         reply.whenComplete((done, error) -> turn.cancel(false));
-        turn.whenComplete((entered, canceled) -> {
+        turn.whenComplete((done, canceled) -> {
             if (canceled == null) {
-                exchange(sent, reply, host);
+                entered.set(true);
+                if (reply.isDone()) { // its time ended at this moment: it counts as not sent
+                    host.leave();
+                } else {
+                    exchange(sent, reply, host);
+                }
             }
         });
         return result;

@@ -93,6 +93,11 @@ public record Answer(int status, Map<String, String> headers, String body) {
         return status == 503;
     }
 
+    /** Whether the work is done: neither {@code retry} nor {@code fail}. */
+    boolean isDone() {
+        return !retries() && status != 422;
+    }
+
     private static Answer json(int status, Json body) {
         return new Answer(status, Map.of("content-type", "application/json"), body.toString());
     }

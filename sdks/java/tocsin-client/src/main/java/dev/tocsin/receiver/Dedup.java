@@ -89,10 +89,11 @@ public final class Dedup<T> {
 
     /**
      * Calls the work in a transaction, and commits what it did together with its answer. A repetition of the firing gets this
-     * answer again, without the work.
+     * answer again, without the work. {@code retry}, {@code fail} and exceptions roll back and store nothing: when the timer is
+     * replayed, the work is tried again.
      *
      * @param firing that is handled
-     * @param work what to do once; {@code retry} and exceptions roll back
+     * @param work what to do once
      * @return the work's answer, or the stored one
      * @throws Exception the work's, or the database's
      */
@@ -105,14 +106,14 @@ public final class Dedup<T> {
                 }
                 Answer answer = Objects.requireNonNull(
                         work.work(transaction), "the work returned null; return done(), rescheduleAt(), retry() or fail()");
-                if (answer.retries()) {
-                    throw new Retried(answer);
+                if (!answer.isDone()) {
+                    throw new NotDone(answer);
                 }
                 String update = "UPDATE " + table + " SET answer = ? WHERE webhook_id = ?";
                 transactions.update(transaction, update, answer.toText(), firing.webhookId());
                 return answer;
             });
-        } catch (Retried rolledBack) {
+        } catch (NotDone rolledBack) {
             return rolledBack.answer;
         }
     }
@@ -159,13 +160,13 @@ public final class Dedup<T> {
     }
 
     /** Rolls a transaction back because of the work's answer. */
-    private static final class Retried extends RuntimeException {
+    private static final class NotDone extends RuntimeException {
         private static final long serialVersionUID = 1L;
 
         private final transient Answer answer;
 
-        Retried(Answer answer) {
-            super("the work answered retry", null, false, false);
+        NotDone(Answer answer) {
+            super("the work was not done", null, false, false);
             this.answer = answer;
         }
     }
