@@ -471,6 +471,7 @@ async def test_edit_keeps_redacted_secrets(node: Node) -> None:
     fields = {
         "namespace": "default", "id": "paid", "when": "keep", "url": shown, "method": "POST", "timeout": "10",
         "header_name": ["authorization", "x-plain"], "header_value": ["[redacted]", "b"],
+        **await browser.version("/timers/edit?namespace=default&id=paid"),
     }  # fmt: skip
     assert (await browser.post("/timers/edit", fields)).status_code == 303
     timer = (await service.get("default", "paid")).timer
