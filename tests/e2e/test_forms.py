@@ -132,6 +132,9 @@ async def test_form_explains_skipped_repeated_and_past_dates(shown: Window, api:
     await shown.go("/timers/default/later")
     await page.locator("summary", has_text="Reschedule").click()
     await page.locator(".sheet input[name='at']").fill("2020-01-01T00:00:00")
+    await expect(page.locator(".sheet .note")).to_have_text(
+        re.compile(r"^That was \d+ y .*ago\. Use “Fire now” instead\.$")
+    )
     await page.locator(".sheet").get_by_role("button", name="Reschedule").click()
     await expect(page.get_by_role("alert")).to_contain_text("is in the past; use “Fire now”")
 

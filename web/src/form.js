@@ -7,7 +7,7 @@ const POLICY = /^(attempts|initial_interval|multiplier|max_interval|max_duration
 // Explains a date beside its field.
 function showDates() {
   for (const note of document.querySelectorAll("[data-note-of]")) {
-    const [words, tone] = localWords(note.closest("form").elements[note.dataset.noteOf].value);
+    const [words, tone] = localWords(note.closest("form").elements[note.dataset.noteOf].value, note.dataset.onPast);
     if (note.textContent !== words) note.textContent = words;
     note.hidden = !words;
     note.dataset.tone = tone;
