@@ -287,7 +287,7 @@ async function refused(read, answer) {
     if (!stopped) stop(answer.status, why);
     return;
   }
-  const words = answer.status === 503 ? await answer.text() : "";
+  const words = answer.headers.has("tocsin-outage") ? await answer.text() : "";
   if (failing || !document.querySelector("#outage > :not([data-unreached])")) {
     failing = read;
     if (words) showOutage(words);

@@ -1,11 +1,11 @@
 // What open pages state of the server and the database, and what they ask for by themselves.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Element, HANGS, NONE, Page, ok, refusal } from "./page.js";
+import { Element, HANGS, NONE, Page, ok, outage, refusal } from "./page.js";
 
 const OUT = "The database does not answer.";
 const UNANSWERED = "No answer from tocsin.example";
-const out = (afterMs) => () => refusal(503, OUT, afterMs);
+const out = (afterMs) => () => outage(OUT, afterMs);
 // What a stream is answered, and not the page's other requests.
 const ofStream = (answer) => (url) => (url === "/ui/live" ? answer : ok());
 
@@ -86,6 +86,16 @@ for (const status of [429, 500]) {
     assert.equal(page.state, "Live | ");
   });
 }
+
+test("the page with which a proxy refuses a read is not shown within the page", async () => {
+  const page = await polled();
+  page.answer = () => refusal(503, "<title>503</title><h1>Service Temporarily Unavailable</h1>");
+  await page.pass(20);
+  assert.deepEqual(page.states, ["Live | ", "As of 12:00:01 | "]);
+  page.answer = () => ok();
+  await page.pass(2);
+  assert.equal(page.state, "Live | ");
+});
 
 test("a refused stream leaves the page as of then", async () => {
   const page = await streaming();
