@@ -38,7 +38,7 @@ let retryTimer = 0;
 let retries = 0;
 let doubtTimer = 0;
 // When the stream was opened or had its last event, by the clock of this computer: that of the server may be moved.
-let heardAt = 0;
+let eventAt = 0;
 // The last answer of the server, and the instant from which is what the page shows.
 let answeredMs = nowMs();
 let readMs = nowMs();
@@ -148,12 +148,12 @@ function open() {
   if (!url || ended || document.hidden) return;
   const stream = new EventSource(url);
   source = stream;
-  heardAt = Date.now();
+  eventAt = Date.now();
   // What is out is sent before the first event; without that, what was out before this stream is over.
   let stated = false;
   source.onopen = () => { if (signedOut) found(); };
   source.onmessage = (event) => {
-    heardAt = Date.now();
+    eventAt = Date.now();
     if (!stated) showOutage("");
     stated = true;
     retries = 0;
@@ -162,7 +162,7 @@ function open() {
   };
   source.addEventListener("clock", (event) => serverShows(Number(event.data)));
   source.addEventListener("outage", (event) => {
-    heardAt = Date.now();
+    eventAt = Date.now();
     stated = true;
     failing = null;
     showOutage(JSON.parse(event.data));
@@ -212,9 +212,9 @@ function openLater() {
   retryTimer = setTimeout(open, ms / 2 + Math.random() * ms / 2);
 }
 
-// A stream that is open or being opened, and brings nothing, is opened anew.
+// A stream that is open or being opened, and brings nothing, is opened again.
 function checkStream() {
-  if (!source || Date.now() - heardAt < SILENT_AFTER_MS) return;
+  if (!source || Date.now() - eventAt < SILENT_AFTER_MS) return;
   unanswered();
   openLater();
 }

@@ -189,7 +189,7 @@ async def test_an_old_form_does_not_undo_what_others_have_changed(node: Node, ki
 
 
 @pytest.mark.parametrize("kind", ["flow", "calendar", "credential", "monitor"])
-async def test_a_form_does_not_create_anew_what_others_have_deleted(node: Node, kind: str) -> None:
+async def test_a_form_does_not_create_again_what_others_have_deleted(node: Node, kind: str) -> None:
     browser, case = node.browser(), CASES[kind]
     await api(browser, *case.create)
     fields = FormReader((await browser.get(case.page)).text).fields
