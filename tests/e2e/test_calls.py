@@ -366,7 +366,7 @@ async def test_refused_star_is_reverted(shown: Window, tenant: Tenant) -> None:
     assert "star" not in (await tenant.get(one))["tags"]
     await page.route("**/calls/star", lambda route: route.abort())
     await star.click()
-    await expect(page.locator(".toast").last).to_contain_text("Nothing was changed")
+    await expect(page.locator(".toast").last).to_contain_text("It may have been changed")
     await expect(star).to_have_attribute("aria-pressed", "false")
 
 
