@@ -132,6 +132,9 @@ async def test_form_explains_skipped_repeated_and_past_dates(shown: Window, api:
     await shown.go("/timers/default/later")
     await page.locator("summary", has_text="Reschedule").click()
     await page.locator(".sheet input[name='at']").fill("2020-01-01T00:00:00")
+    await expect(page.locator(".sheet .note")).to_have_text(
+        re.compile(r"^That was \d+ y .*ago\. Use “Fire now” instead\.$")
+    )
     await page.locator(".sheet").get_by_role("button", name="Reschedule").click()
     await expect(page.get_by_role("alert")).to_contain_text("is in the past; use “Fire now”")
 
@@ -195,6 +198,23 @@ async def test_form_keeps_input_while_the_server_is_unreachable(shown: Window, s
     finally:
         await again.stop()
         shown.complaints.clear()
+
+
+async def test_form_works_without_its_editor(shown: Window, api: Api) -> None:
+    """Which a node of another release does not have, to which a page may come during an upgrade."""
+    page = shown.page
+    await page.route("**/editor-*.js", lambda route: route.fulfill(status=404))
+    await fill(shown, "t")
+    await shown.unfold("Payload")
+    field, toast = page.locator("[data-editor] textarea"), page.locator("#toasts .toast")
+    await field.focus()
+    await expect(toast).to_contain_text("The editor could not be loaded. The field works without it.")
+    await field.fill('{"a": 1}')
+    await page.get_by_role("button", name="Format").click()
+    await expect(toast).to_have_count(2)
+    await create(shown)
+    await expect(page.locator("h1")).to_have_text("t")
+    assert (await api.get("t"))["payload"] == {"a": 1}
 
 
 async def test_form_lists_errors_and_focuses_the_first(shown: Window) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import signal
 from contextlib import AsyncExitStack
 
 import pytest
@@ -107,6 +109,29 @@ async def test_nothing_moves_on_a_live_page(
             moved = await page.evaluate(_MOVED)
             assert await page.evaluate(_ROWS) == before[path], path
             assert moved["by"] <= _SHIFT_MAX, (path, moved)
+
+
+@pytest.mark.parametrize("path", ["/", "/timers"])
+async def test_page_states_that_a_stopped_server_does_not_answer(
+    shown: Window, server: ServerProcess, path: str
+) -> None:
+    """A stopped process keeps its connections, so that neither the stream nor a request fails."""
+    page, state = shown.page, shown.page.locator("#link-state")
+    stated = page.locator("#sentence" if path == "/" else "#outage")
+    await page.clock.install()
+    await shown.go(path)
+    await expect(state).to_have_text("Live")
+    assert server.process is not None
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        await page.clock.run_for(30_000)
+        await expect(state).to_have_text(re.compile(r"^As of \d\d:\d\d:\d\d$"))
+        await expect(stated).to_contain_text("No answer from")
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+    await page.clock.run_for(5_000)
+    await expect(state).to_have_text("Live")
+    await expect(stated).not_to_contain_text("No answer from")
 
 
 async def test_timers_that_left_no_trace_are_gone(shown: Window, api: Api, inbox: tuple[Inbox, str]) -> None:

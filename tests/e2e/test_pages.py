@@ -528,6 +528,23 @@ async def test_sign_in_with_an_api_key(browser: Browser, guarded: tuple[ServerPr
         assert shown.complaints == []
 
 
+async def test_revoked_own_key_leads_to_the_sign_in(browser: Browser, guarded: tuple[ServerProcess, str, str]) -> None:
+    server, admin, _ = guarded
+    async with window(browser, server.url) as shown:
+        page = shown.page
+        await shown.go("/login?to=/keys")
+        await page.get_by_label("API key").fill(admin)
+        await page.get_by_role("button", name="Sign in").click()
+        await shown.arrived("Keys")
+        row = page.get_by_role("row").filter(has_text="admin").first
+        await row.get_by_role("link", name="Revoke…").click()
+        await expect(page.get_by_text("yours included")).to_be_visible()
+        await page.get_by_role("button", name="Revoke key").click()
+        # Not that nothing was changed. Who signs in with another key learns that this one is revoked.
+        await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        await expect(page).to_have_url(re.compile(re.escape("/login?to=%2Fkeys%3Fnotice%3Drevoked")))
+
+
 async def test_form_outlives_a_new_sign_in(browser: Browser, guarded: tuple[ServerProcess, str, str]) -> None:
     server, admin, _ = guarded
     async with window(browser, server.url) as shown:

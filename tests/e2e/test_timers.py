@@ -329,6 +329,28 @@ async def test_late_action_on_a_timer_is_refused(shown: Window, api: Api, inbox:
     await expect(page.locator(".lead .state")).to_have_text("canceled")
 
 
+async def test_action_that_is_refused_in_the_panel_leaves_the_list(shown: Window, api: Api) -> None:
+    page = shown.page
+    await api.create("t", URL, **LATER)
+    await api.create("other", URL, **LATER)
+    await shown.go(f"/timers?namespace={api.namespace}")
+    await page.get_by_label("Select other").check()
+    await page.locator("tr[data-id='t'] .c-when").click()
+    state, toast = page.locator("#peeked > .state"), page.locator("#toasts")
+    await expect(state).to_have_text("pending")
+    await page.locator("#peek summary", has_text="Reschedule").click()
+    await page.locator("#peek .sheet input[name='at']").fill("2020-01-01T00:00:00")
+    await page.locator("#peek .sheet").get_by_role("button", name="Reschedule").click()
+    await expect(toast).to_contain_text("is in the past; use “Fire now”")
+    # The row is not updated, and the panel shows nevertheless what became of the timer.
+    await page.route("**/ui/rows", lambda route: route.abort())
+    await api("timers/delete", namespace=api.namespace, timerId="t")
+    await page.locator("#peek").get_by_role("button", name="Fire now").click()
+    await expect(toast).to_contain_text("finished")
+    await expect(state).to_have_text("canceled")
+    await expect(page.get_by_label("Select other")).to_be_checked()
+
+
 async def test_update_that_fails_is_made_up_for(shown: Window, api: Api) -> None:
     page = shown.page
     await api.create("t", URL, **LATER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from tocsin.timers.service import TimerView
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.pages import presentation
 from tocsin.web.pages.admin import audit
+from tocsin.web.pages.calls.presentation import CallResult
 from tocsin.web.pages.context import Fields, cookie_value, read_form
 from tocsin.web.pages.destinations import waiting_path
 from tocsin.web.pages.forms import curl, due
@@ -97,6 +99,27 @@ def test_indented_payload_keeps_its_numbers() -> None:
     # Pages are UTF-8, which can't encode a lone surrogate.
     assert presentation.pretty_json(b'["\\ud800"]') == '["\\ud800"]'
     assert presentation.pretty_json(b"[" * 970 + b"]" * 970) == "[" * 970 + "]" * 970
+
+
+@each(
+    "text",
+    [
+        '{"to":"\\u202egnp.exe"}',
+        '{"to":"\u202egnp.exe"}',
+        '{"to":"\u202egnp.exe","rest":"' + "x" * 40_000 + '"}',
+        "[" * 30 + '"\u202egnp.exe"' + "]" * 30,
+    ],
+)
+def test_indented_payload_hides_and_moves_nothing(text: str) -> None:
+    pretty = presentation.pretty_json(text.encode())
+    assert "\\u202egnp.exe" in pretty and "\u202e" not in pretty
+    assert json.loads(pretty) == json.loads(text)
+
+
+def test_body_of_a_response_hides_and_moves_nothing() -> None:
+    body = "to\t\u202egnp.exe\r\nü\n"
+    result = CallResult(200, {}, body, truncated=False, latency_ms=1.0, error_kind="", error="")
+    assert result.readable == "to\t\\u202egnp.exe\r\nü\n"
 
 
 @each("timer_id", ["a", "a/b", "..", ".", "a b", "ü?#&%", "/", "x/../y", '"><script>'])

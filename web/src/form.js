@@ -1,13 +1,14 @@
 // The forms of timers, schedules and calls: quick choices, header rows, local dates, and the editor, which loads once its field
 // has the focus. The server answers a form's input with all that changes on the page.
 import { fieldInstant, fieldText, localWords, nowMs, zoneMinutes } from "./times.js";
+import { showToast } from "./toast.js";
 
 const POLICY = /^(attempts|initial_interval|multiplier|max_interval|max_duration)$/;
 
 // Explains a date beside its field.
 function showDates() {
   for (const note of document.querySelectorAll("[data-note-of]")) {
-    const [words, tone] = localWords(note.closest("form").elements[note.dataset.noteOf].value);
+    const [words, tone] = localWords(note.closest("form").elements[note.dataset.noteOf].value, note.dataset.onPast);
     if (note.textContent !== words) note.textContent = words;
     note.hidden = !words;
     note.dataset.tone = tone;
@@ -51,13 +52,17 @@ const acts = {
     else for (const input of pair.querySelectorAll("input")) input.value = "";
     changed(form);
   },
-  format: async (button, form) => (await startEditor(form)).format(),
+  format: async (button, form) => (await startEditor(form))?.format(),
 };
 
-// The editor takes the place of its text field, and the focus from it. It is loaded and started once.
+// The editor takes the place of its text field, and the focus from it. It is loaded and started once. The field works without it:
+// a node of another release, to which a page may come during an upgrade, does not have it.
 function startEditor(form) {
   const place = form.querySelector("[data-editor]");
-  place.editor ??= import(place.dataset.src).then((part) => part.startEditor(place.querySelector("textarea"), form));
+  place.editor ??= import(place.dataset.src).then((part) => part.startEditor(place.querySelector("textarea"), form)).catch(() => {
+    showToast("The editor could not be loaded. The field works without it.", "failed");
+    place.editor = null;
+  });
   return place.editor;
 }
 

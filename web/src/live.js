@@ -14,6 +14,9 @@ const LOST_AFTER_MS = 3000;
 // A stream that has ended is opened again after a time between half of this and all of it, which doubles up to the longest.
 const RETRY_MS = 2000;
 const RETRY_MS_MAX = 30000;
+// The server sends an event at least every 10 s. A stream without one for so long has lost its server, or the line to it, without
+// an error: a stopped process keeps its connections.
+const SILENT_AFTER_MS = 22000;
 // Refusals that asking again does not change: without a sign-in, without access, of what no longer exists.
 const FINAL = [401, 403, 404];
 // Longer than the server lets a page wait for a database that does not answer.
@@ -34,6 +37,8 @@ let retryTimer = 0;
 // Since the last event.
 let retries = 0;
 let doubtTimer = 0;
+// When the stream was opened or had its last event, by the clock of this computer: that of the server may be moved.
+let eventAt = 0;
 // The last answer of the server, and the instant from which is what the page shows.
 let answeredMs = nowMs();
 let readMs = nowMs();
@@ -143,10 +148,12 @@ function open() {
   if (!url || ended || document.hidden) return;
   const stream = new EventSource(url);
   source = stream;
+  eventAt = Date.now();
   // What is out is sent before the first event; without that, what was out before this stream is over.
   let stated = false;
   source.onopen = () => { if (signedOut) found(); };
   source.onmessage = (event) => {
+    eventAt = Date.now();
     if (!stated) showOutage("");
     stated = true;
     retries = 0;
@@ -155,6 +162,7 @@ function open() {
   };
   source.addEventListener("clock", (event) => serverShows(Number(event.data)));
   source.addEventListener("outage", (event) => {
+    eventAt = Date.now();
     stated = true;
     failing = null;
     showOutage(JSON.parse(event.data));
@@ -202,6 +210,13 @@ function openLater() {
   const ms = Math.min(RETRY_MS * 2 ** retries, RETRY_MS_MAX);
   retries += 1;
   retryTimer = setTimeout(open, ms / 2 + Math.random() * ms / 2);
+}
+
+// A stream that is open or being opened, and brings nothing, is opened again.
+function checkStream() {
+  if (!source || Date.now() - eventAt < SILENT_AFTER_MS) return;
+  unanswered();
+  openLater();
 }
 
 function openNow() {
@@ -272,7 +287,7 @@ async function refused(read, answer) {
     if (!stopped) stop(answer.status, why);
     return;
   }
-  const words = answer.status === 503 ? await answer.text() : "";
+  const words = answer.headers.has("tocsin-outage") ? await answer.text() : "";
   if (failing || !document.querySelector("#outage > :not([data-unreached])")) {
     failing = read;
     if (words) showOutage(words);
@@ -475,6 +490,7 @@ export function startLive() {
   open();
   setInterval(() => {
     ticks += 1;
+    checkStream();
     refresh();
     if (ticks % NUMBERS_EVERY_TICKS === 0) refreshNumbers();
   }, TICK_MS);

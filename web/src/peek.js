@@ -36,6 +36,12 @@ async function show(row, background = false) {
   }
 }
 
+// Shows what became of the row in the panel.
+export function refreshPeek() {
+  const row = shownRow();
+  if (row) show(row);
+}
+
 export function peek(row) {
   if (!panel() || PHONE.matches) return;
   shownRow()?.removeAttribute("aria-current");

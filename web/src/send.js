@@ -2,19 +2,24 @@
 // Without scripts they are sent as usual.
 import htmx from "htmx.org";
 import { setUpForm } from "./form.js";
+import { refreshPeek } from "./peek.js";
 import { showTimes } from "./times.js";
+import { showToast } from "./toast.js";
 
 // The timeout of a request.
 const ANSWER_MS = 60000;
 
 const ask = (url, options) => fetch(url, { ...options, headers: { accept: "text/html" }, signal: AbortSignal.timeout(ANSWER_MS) });
 const leadsToSignIn = (answer) => answer.redirected && new URL(answer.url).pathname === "/login";
+// A form without a sign-in is led to the sign-in alone. One that was accepted leads to a page, and if that needs a sign-in again,
+// as after the own key was revoked, the sign-in leads back to it.
+const wasAccepted = (answer) => new URL(answer.url).searchParams.has("to");
 
 // Somebody may have signed in again in another tab, and the tokens of this page belong to the sign-in before: its forms get the
-// present one. Returns the new token, if there is one, and the answer if that leads to a sign-in.
+// present one. Returns the new token, if there is one, and whether there is no sign-in any more.
 async function renewToken() {
   const answer = await ask(location.href);
-  if (leadsToSignIn(answer)) return { signIn: answer };
+  if (leadsToSignIn(answer)) return { signedOut: true };
   const now = document.querySelector("meta[name='csrf']");
   const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("meta[name='csrf']");
   if (!next || next.content === now.content) return {};
@@ -30,13 +35,17 @@ async function send(form, submitter) {
   if (submitter) submitter.disabled = true;
   let answer;
   let text;
+  let signedOut = false;
   try {
     answer = await ask(url, { method: "POST", body });
     if (answer.status === 403) {
       // A refused request has changed nothing, even if there is no answer to this one.
-      const { token, signIn = answer } = await renewToken().catch(() => ({}));
-      if (token) body.set("csrf", token);
-      answer = token ? await ask(url, { method: "POST", body }) : signIn;
+      const renewed = await renewToken().catch(() => ({}));
+      signedOut = renewed.signedOut;
+      if (renewed.token) {
+        body.set("csrf", renewed.token);
+        answer = await ask(url, { method: "POST", body });
+      }
     }
     text = answer.redirected ? "" : await answer.text();
   } catch {
@@ -46,7 +55,7 @@ async function send(form, submitter) {
   } finally {
     if (submitter) submitter.disabled = false;
   }
-  if (leadsToSignIn(answer)) {
+  if (signedOut || leadsToSignIn(answer) && !wasAccepted(answer)) {
     notify(form, submitter, "You are no longer signed in. Nothing was changed. Sign in in another tab, then try again here.", "/login");
   } else if (answer.redirected) {
     location.assign(answer.url);
@@ -58,9 +67,15 @@ async function send(form, submitter) {
 // Replaces the page with the response; an error is shown beside the input.
 function show(form, submitter, answer, page) {
   const next = page.getElementById("main");
+  const reason = next?.querySelector("[role='alert']")?.textContent.trim() || `The server refused the request (${answer.status}).`;
+  if (form.closest("#peek")) {
+    // The answer is the page of what the panel shows; this one remains that of the list.
+    showToast(reason, "failed");
+    refreshPeek();
+    return;
+  }
   if (!next || "refused" in next.dataset) {
-    const reason = next?.querySelector("[role='alert']")?.textContent.trim();
-    notify(form, submitter, reason || `The server refused the request (${answer.status}).`);
+    notify(form, submitter, reason);
     return;
   }
   document.getElementById("dialog").close();
@@ -109,11 +124,16 @@ function notify(form, submitter, words, link) {
 }
 
 export function startSend() {
-  document.addEventListener("submit", (event) => {
-    if (event.defaultPrevented || !("send" in event.target.dataset)) return;
+  const handle = (event) => {
+    if (event.defaultPrevented) return;
     event.preventDefault();
     send(event.target, event.submitter);
-  });
+  };
+  // At the form itself, after the editor has written its text there: the forms of the panel are within that of the list, and
+  // Chromium stops a submit event at the outer form.
+  document.addEventListener("submit", ({ target }) => {
+    if ("send" in target.dataset) target.addEventListener("submit", handle, { once: true });
+  }, true);
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[href^='#field-']");
     const field = link && document.getElementById(link.hash.slice(1));

@@ -133,12 +133,12 @@ export function zoneMinutes(localText) {
   return Number.isFinite(minutes) ? Math.round(minutes) : 0;
 }
 
-// An explanation of a local date and time, and its tone.
-export function localWords(localText) {
+// An explanation of a local date and time, and its tone. `onPast`: what becomes of an instant in the past.
+export function localWords(localText, onPast = "It fires at once.") {
   const ms = localInstant(localText);
   if (!localText || Number.isNaN(ms)) return ["", ""];
   const found = readings(localText).length;
-  if (ms < nowMs()) return [`That was ${relative(ms)}. It fires at once.`, "retrying"];
+  if (ms < nowMs()) return [`That was ${relative(ms)}. ${onPast}`, "retrying"];
   const shown = (each) => formatted(each).slice(11, 16);
   const written = localText.slice(11, 16);
   if (found === 0) return [`${written} does not exist on that day, because clocks go forward. It fires at ${shown(ms)}, ${relative(ms)}.`, "retrying"];

@@ -64,9 +64,9 @@ export const load = async (url, options) => new DOMParser().parseFromString(awai
 export const number = (value) => value.toLocaleString("en");
 export const counted = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : "s"}`;
 
-// Shows the reason of an error response; null means that there was no response.
+// Shows the reason of an error response; null means that there was no response; the server may have acted all the same.
 export function showError(answer) {
-  if (answer === null) { showToast("The server does not respond. Nothing was changed.", "failed"); return; }
+  if (answer === null) { showToast("The server does not respond. It may have been changed: reload the page to see.", "failed"); return; }
   if (answer.status === 401) { location.reload(); return; }
   const toast = JSON.parse(answer.headers.get("hx-trigger") ?? "{}")["tocsin:toast"];
   showToast(toast?.text ?? `The server refused the request (${answer.status}).`, "failed");

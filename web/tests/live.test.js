@@ -1,11 +1,11 @@
 // What open pages state of the server and the database, and what they ask for by themselves.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Element, HANGS, NONE, Page, ok, refusal } from "./page.js";
+import { Element, HANGS, NONE, Page, ok, outage, refusal } from "./page.js";
 
 const OUT = "The database does not answer.";
 const UNANSWERED = "No answer from tocsin.example";
-const out = (afterMs) => () => refusal(503, OUT, afterMs);
+const out = (afterMs) => () => outage(OUT, afterMs);
 // What a stream is answered, and not the page's other requests.
 const ofStream = (answer) => (url) => (url === "/ui/live" ? answer : ok());
 
@@ -87,12 +87,23 @@ for (const status of [429, 500]) {
   });
 }
 
+test("the page with which a proxy refuses a read is not shown within the page", async () => {
+  const page = await polled();
+  page.answer = () => refusal(503, "<title>503</title><h1>Service Temporarily Unavailable</h1>");
+  await page.pass(20);
+  assert.deepEqual(page.states, ["Live | ", "As of 12:00:01 | "]);
+  page.answer = () => ok();
+  await page.pass(2);
+  assert.equal(page.state, "Live | ");
+});
+
 test("a refused stream leaves the page as of then", async () => {
   const page = await streaming();
   page.answer = ofStream(refusal(503));
-  for (let times = 0; times < 5; times += 1) {
+  // Each time, until the stream is opened again.
+  for (const seconds of [2, 4, 8, 16, 30]) {
     page.refuse();
-    await page.pass(31);
+    await page.pass(seconds + 0.5);
   }
   assert.deepEqual(page.states, ["As of 12:00:00 | "]);
   page.send({ changed: 1 });
@@ -110,6 +121,57 @@ test("a stream that finds no server states so, until the next event", async () =
   page.send({ changed: 1 });
   await page.pass(0);
   assert.equal(page.state, "Live | ");
+});
+
+// A healthy server that has nothing new sends an event every ten seconds.
+async function quiet(page, seconds) {
+  for (let passed = 0; passed < seconds; passed += 10) {
+    page.send({ changed: 1 });
+    await page.pass(10);
+  }
+}
+
+test("a quiet stream stays live, and is not opened again", async () => {
+  const page = await streaming();
+  await quiet(page, 120);
+  assert.deepEqual([page.states, page.streams.length], [["Live | "], 1]);
+});
+
+test("a page whose stream goes silent states so within half a minute, until an event comes", async () => {
+  const page = await streaming();
+  await quiet(page, 20);
+  await page.pass(10);
+  assert.equal(page.state, "Live | ");
+  await page.pass(8);
+  assert.equal(page.state, `As of 12:00:12 | ${UNANSWERED} since 12:00:12.`);
+  assert.equal(page.stream.readyState, 0);
+  page.send({ changed: 2 });
+  await page.pass(1);
+  assert.equal(page.state, "Live | ");
+});
+
+test("a stream whose server takes the connection and never answers is opened again and again", async () => {
+  const page = await streaming();
+  await page.pass(120);
+  assert.match(page.state, new RegExp(UNANSWERED));
+  assert.deepEqual([page.streams.length, page.streams.filter((each) => each.readyState !== 2).length], [5, 1]);
+});
+
+test("Now does not keep the verdict of a stream that goes silent", async () => {
+  const page = new Page({ now: true });
+  page.send({ title: "Everything fires on time.", text: "", tone: "ok", version: 1 });
+  await page.pass(27);
+  assert.equal(page.sentence.textContent, `${UNANSWERED} since 12:00:00.`);
+  page.send({ title: "Timers fire late.", text: "By 20 s.", tone: "late", version: 1 });
+  await page.pass(1);
+  assert.equal(page.sentence.textContent, "Timers fire late.");
+});
+
+test("a page in the background has no stream that could be silent", async () => {
+  const page = await streaming();
+  page.look(false);
+  await page.pass(600);
+  assert.deepEqual([page.states, page.streams.length], [["Live | "], 1]);
 });
 
 test("one failed read whose repetition succeeds is not shown", async () => {

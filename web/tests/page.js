@@ -23,6 +23,8 @@ export const BEGIN = Date.UTC(2026, 0, 1, 12);
 // The answers of a server.
 export const ok = (text = "") => ({ status: 200, text });
 export const refusal = (status, text = "", afterMs = 50, type = "text/html") => ({ status, text, afterMs, type });
+// That of a server whose database does not answer; a proxy without a server also answers 503.
+export const outage = (text, afterMs) => ({ ...refusal(503, text, afterMs), headers: [["tocsin-outage", "yes"]] });
 export const NONE = null;
 export const HANGS = { afterMs: Infinity };
 
@@ -114,7 +116,7 @@ export class Page {
       constructor(...given) { super(...(given.length ? given : [page.nowMs])); }
       static now() { return page.nowMs; }
     }];
-    class Response { constructor({ status, text = "", type = "" }) { Object.assign(this, { status, ok: status < 400, headers: new Map([["content-type", type]]), text: async () => text, json: async () => JSON.parse(text) }); } }
+    class Response { constructor({ status, text = "", type = "", headers = [] }) { Object.assign(this, { status, ok: status < 400, headers: new Map([["content-type", type], ...headers]), text: async () => text, json: async () => JSON.parse(text) }); } }
     this.Response = Response;
     outage.innerHTML = outageText;
     class EventSource {

@@ -35,7 +35,7 @@ def visible(text: str, keep: str = "") -> str:
     same."""
     if text.isprintable() and (text.isascii() or _FILLER.search(text) is None):
         return text
-    return "".join(_escaped(letter) if letter not in keep and _hidden(letter) else letter for letter in text)
+    return text.translate({ord(each): _escaped(each) for each in set(text) if each not in keep and _hidden(each)})
 
 
 def visible_name(text: str) -> str:

@@ -24,6 +24,7 @@ from tocsin.web.pages.assets import Assets
 
 keep_compiled()
 
+_VERSION = re.compile(r'name="version" value="([^"]+)"')
 _TOKEN = re.compile(r'name="csrf" (?:content|value)="([0-9a-f]+)"')
 
 
@@ -47,6 +48,12 @@ class Browser:
         token = fields.pop("csrf", None) or await self.token()
         known = {"accept": "text/html", "origin": self.base, "sec-fetch-site": "same-origin", **headers}
         return await self.client.post(path, data={"csrf": token, **fields}, headers=known)
+
+    async def version(self, path: str) -> dict[str, str]:
+        """The field of the form at a path that names what the form was filled from."""
+        found = _VERSION.search((await self.get(path)).text)
+        assert found is not None, path
+        return {"version": found[1]}
 
     async def fresh(self, path: str, *known: str, whole: str = "no") -> str:
         """What an open list with these rows shows of new ones."""

@@ -25,11 +25,12 @@ async def test_a_form_creates_a_calendar_changes_and_deletes_it(node: Node) -> N
             assert words in shown
     again = await browser.post("/calendars/new", FIELDS)
     assert (again.status_code, "edit that one" in again.text) == (409, True)
-    edited = (await browser.get("/calendars/edit?namespace=default&name=holidays")).text
+    page = "/calendars/edit?namespace=default&name=holidays"
+    edited, version = (await browser.get(page)).text, await browser.version(page)
     assert "2027-12-24 to 2027-12-26" in edited
-    bad = await browser.post("/calendars/edit", FIELDS | {"dates": "tomorrow"})
+    bad = await browser.post("/calendars/edit", FIELDS | version | {"dates": "tomorrow"})
     assert (bad.status_code, "is no date" in bad.text, "tomorrow" in bad.text) == (400, True, True)
-    empty = await browser.post("/calendars/edit", {"namespace": "default", "name": "holidays"})
+    empty = await browser.post("/calendars/edit", {"namespace": "default", "name": "holidays", **version})
     assert (empty.status_code, "are missing" in empty.text) == (400, True)
     schedule = {"namespace": "default", "id": "s", "callbackUrl": "http://127.0.0.1:1/", "cron": "0 9 * * *"}
     created = await browser.client.post("/api/v1/schedules/create", json={**schedule, "skip": ["holidays"]})

@@ -33,12 +33,14 @@ async def test_a_form_creates_a_credential_changes_tests_and_deletes_it(node: No
     assert "api.example.com" in shown and "a-secret-token" not in shown
     again = await browser.post("/credentials/new", FIELDS)
     assert (again.status_code, "edit that one" in again.text) == (409, True)
-    edited = (await browser.get("/credentials/edit?namespace=default&name=api")).text
+    page = "/credentials/edit?namespace=default&name=api"
+    edited, version = (await browser.get(page)).text, await browser.version(page)
     assert "api.example.com" in edited and "a-secret-token" not in edited
-    kept = FIELDS | {"token": "", "hosts": "", "description": "An API"}
+    kept = FIELDS | version | {"token": "", "hosts": "", "description": "An API"}
     elsewhere = await browser.post("/credentials/edit", kept)
     assert (elsewhere.status_code, "send it again" in elsewhere.text) == (400, True)
-    assert (await browser.post("/credentials/edit", FIELDS | {"hosts": "", "description": "An API"})).status_code == 303
+    saved = await browser.post("/credentials/edit", FIELDS | version | {"hosts": "", "description": "An API"})
+    assert saved.status_code == 303
     name = {"namespace": "default", "name": "api"}
     tested = await browser.post("/credentials/test", name)
     assert (tested.status_code, "api works" in tested.text) == (200, True)

@@ -61,11 +61,12 @@ async def test_a_form_creates_a_rule_and_changes_it(node: Node) -> None:
     answer = await browser.post("/flows/new", {**fields, "perKey.rate.count": "5"})
     assert (answer.status_code, "has a rule already" in answer.text) == (409, True)
     assert 'value="5"' in answer.text
-    shown = (await browser.get("/flows/edit?namespace=default&match=customer%3A")).text
+    page = "/flows/edit?namespace=default&match=customer%3A"
+    shown, version = (await browser.get(page)).text, await browser.version(page)
     for words in ('value="100"', 'name="perKey.burst" value="1"', "checked", "Delete flow"):
         assert words in shown
     changed = {**fields, "perKey.rate.count": "", "total.rate.count": "9", "total.burst": "3", "closeOnRetryAfter": ""}
-    assert (await browser.post("/flows/edit", changed)).status_code == 303
+    assert (await browser.post("/flows/edit", changed | version)).status_code == 303
     name = {"namespace": "default", "match": "customer:"}
     stored = (await browser.client.post("/api/v1/flows/get", json=name)).json()
     assert stored["perKey"] == {"parallelism": 2}
@@ -80,12 +81,13 @@ async def test_the_form_makes_a_rule_ordered(node: Node) -> None:
     fields = {"namespace": "orders", "match": "order:", "perKey.ordered": "yes"}
     assert (await browser.post("/flows/new", fields)).status_code == 303
     assert 'data-label="Each key">in order<' in (await browser.get("/flows?namespace=orders")).text
-    shown = (await browser.get("/flows/edit?namespace=orders&match=order%3A")).text
+    page = "/flows/edit?namespace=orders&match=order%3A"
+    shown, version = (await browser.get(page)).text, await browser.version(page)
     assert 'name="perKey.ordered" value="yes" checked' in shown
-    answer = await browser.post("/flows/edit", {**fields, "perKey.parallelism": "3"})
+    answer = await browser.post("/flows/edit", {**fields, **version, "perKey.parallelism": "3"})
     assert (answer.status_code, "Allows one attempt at a time" in answer.text) == (400, True)
     assert (
-        await browser.post("/flows/edit", {**fields, "perKey.ordered": "", "perKey.parallelism": "3"})
+        await browser.post("/flows/edit", {**fields, **version, "perKey.ordered": "", "perKey.parallelism": "3"})
     ).status_code == 303
     name = {"namespace": "orders", "match": "order:"}
     assert (await browser.client.post("/api/v1/flows/get", json=name)).json()["perKey"] == {"parallelism": 3}

@@ -35,6 +35,25 @@ async def test_change_event_is_repeated_once() -> None:
     assert received == [(1, before), (2, before), (4, after), (5, after)]
 
 
+async def test_event_is_sent_every_ten_seconds_however_long_a_round_takes() -> None:
+    """Without one for half a minute, a page states that the server does not answer."""
+    now_s = 0.0
+    sent_at_s: list[float] = []
+
+    async def refresh() -> None:
+        nonlocal now_s
+        now_s += 4.0
+
+    events = Streams(UiLimits(live_interval_s=0.001), now_s=lambda: now_s).events(lambda: {"changed": 1}, refresh)
+    assert await anext(events) == b"retry: 2000\n\n"
+    async with asyncio.timeout(PATIENCE_S):
+        while len(sent_at_s) < 4:
+            assert await anext(events) == b'data: {"changed":1}\n\n'
+            sent_at_s.append(now_s)
+    await events.aclose()
+    assert sent_at_s == [4.0, 8.0, 20.0, 32.0]
+
+
 async def test_stream_beyond_their_number_is_refused_for_the_time_being() -> None:
     with pytest.raises(Unavailable) as refused:
         Streams(UiLimits(streams_max=0)).response(cast("RequestContext", None), dict)

@@ -83,7 +83,7 @@ async def test_an_edit_keeps_what_the_form_does_not_show_and_the_latest_version_
     assert (stored["every"], stored["grace"], stored["managedBy"]) == ("15m", "30m", "shop")
     assert (stored["onLate"]["headers"], stored["tags"]) == ({"x-key": "[redacted]"}, ["backup", "eu"])
     late = await browser.post("/monitors/edit", form | {"grace": "1m"})
-    assert (late.status_code, "Somebody has changed the monitor" in late.text) == (409, True)
+    assert (late.status_code, "The monitor was changed or deleted" in late.text) == (409, True)
     for wrong, words in (
         ({"rule": "now and then"}, 'name="rule"'),
         ({"rule": ""}, "is missing"),

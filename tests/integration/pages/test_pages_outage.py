@@ -66,6 +66,7 @@ async def test_page_of_one_timer_names_the_database_and_is_requested_again(
     assert json.loads(toast.headers["hx-trigger"])["tocsin:toast"]["text"] == WORDS
     # An open page without a stream learns of it by asking.
     assert WORDS in toast.text and "<main" not in toast.text
+    assert toast.headers["tocsin-outage"] == "yes"
     shown = (await browser.get("/store")).text
     assert WORDS in shown
 

@@ -299,6 +299,15 @@ async def test_sign_in_does_not_redirect_to_other_sites(start: Start) -> None:
         assert answer.headers["location"] == "/", to
 
 
+@pytest.mark.parametrize("path", ["/timers/default/gr%C3%B6%C3%9Fe-17", "/timers/default/a%3Fb%25c?view=all&q=%C3%BC"])
+async def test_sign_in_leads_to_any_address(start: Start, path: str) -> None:
+    browser = (await keyed(start)).browser()
+    led = httpx.URL((await browser.get(path)).headers["location"])
+    assert led.path == "/login"
+    answer = await browser.post("/login", {"key": "tk_read", "to": led.params["to"]})
+    assert answer.headers["location"] == path
+
+
 async def test_deleted_key_ends_its_session(start: Start) -> None:
     node = await keyed(start)
     browser = await signed_in(node, "tk_read")
@@ -471,6 +480,7 @@ async def test_edit_keeps_redacted_secrets(node: Node) -> None:
     fields = {
         "namespace": "default", "id": "paid", "when": "keep", "url": shown, "method": "POST", "timeout": "10",
         "header_name": ["authorization", "x-plain"], "header_value": ["[redacted]", "b"],
+        **await browser.version("/timers/edit?namespace=default&id=paid"),
     }  # fmt: skip
     assert (await browser.post("/timers/edit", fields)).status_code == 303
     timer = (await service.get("default", "paid")).timer

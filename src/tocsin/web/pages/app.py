@@ -276,7 +276,9 @@ class Ui:
             return JSONResponse({"message": message}, 403)
         if context.fragment:
             # An open page that has no other way to learn of an outage shows the words.
-            headers = None if by_itself else toast(message, "failed")
+            headers = {} if by_itself else toast(message, "failed")
+            # The 503 of a proxy, which has none, is a page of its own.
+            headers |= {} if outage is None else {"tocsin-outage": "yes"}
             return HTMLResponse(self._pages.outage(outage), kind.status, headers)
         template = "admin/login.html" if unauthenticated else "refused.html"
         response = self._pages.page(
@@ -329,7 +331,9 @@ def _to_login(request: Request) -> Response:
         return Response(status_code=401)
     if request.headers.get("hx-request") == "true":
         return Response(status_code=401, headers={"hx-redirect": "/login"})
-    here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    # As it stands in the address, which is ASCII.
+    raw_path: bytes = request.scope.get("raw_path") or quote(request.scope["path"]).encode()
+    here = raw_path.decode("ascii", "replace") + (f"?{request.url.query}" if request.url.query else "")
     target = "/login" if request.method not in _SAFE or here == "/" else f"/login?to={quote(here, safe='')}"
     return RedirectResponse(target, 303)
 

@@ -145,4 +145,5 @@ def _fields_of(calendar: Calendar) -> dict[str, str]:
         "dates": "\n".join(sorted(lines)),
         "ranges": "",
         "description": calendar.description or "",
+        "version": str(calendar.version),
     }

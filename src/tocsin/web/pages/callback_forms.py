@@ -87,6 +87,8 @@ class CallbackForm(RequestForm):
     #: What this is a copy of, which has the secrets that the form doesn't show.
     like: str = ""
     like_namespace: str = ""
+    #: Of what it is filled from, while editing.
+    version: str = ""
 
     #: Fields that are read exactly as sent.
     exact: ClassVar[tuple[str, ...]] = ("namespace", "id", "raw", "hooks", "like", "like_namespace")

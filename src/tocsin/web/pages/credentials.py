@@ -69,6 +69,7 @@ class CredentialsPage(PutForm):
 
     kind, labels, name_field = "credential", _LABELS, "name"
     role = Role.ADMIN
+    kept = "What you entered is still here, except secrets."
     taken, too_many = "has a credential already: edit that one", (TooManyCredentials,)
 
     def __init__(self, site: Site) -> None:
@@ -123,7 +124,7 @@ class CredentialsPage(PutForm):
     async def stored(self, namespace: str, name: str) -> dict[str, str]:
         credential = wire.credential_answer(await self._requests.get(wire.CredentialId(namespace, name)))
         fields = {name: value for name, value in msgspec.to_builtins(credential).items() if isinstance(value, str)}
-        return fields | {"hosts": "\n".join(credential.hosts)}
+        return fields | {"hosts": "\n".join(credential.hosts), "version": str(credential.version)}
 
     def sent(self, form: Fields) -> dict[str, str]:
         """Those of its type alone."""
@@ -133,7 +134,7 @@ class CredentialsPage(PutForm):
 
     async def put(self, context: RequestContext, fields: dict[str, str], expected: Body) -> None:
         """What is empty is not sent: a secret stays if none is given."""
-        body: Body = {name: value for name, value in fields.items() if value}
+        body: Body = {name: value for name, value in fields.items() if value and name != "version"}
         body |= {"hosts": fields["hosts"].split(), **expected}
         await self._requests.put(_reader.read(msgspec.json.encode(body)), context.actor)
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from tocsin.model.access import Role
-from tocsin.model.errors import FieldError, InvalidInput, ScheduleEnded, TimerNotPending, TocsinError
+from tocsin.model.errors import FieldError, InvalidInput, ScheduleEnded, TimerNotPending, TocsinError, VersionConflict
 from tocsin.model.schedule_words import joined
 from tocsin.model.validation import METHODS
 from tocsin.timers.schedules import ScheduleView
@@ -20,7 +20,7 @@ from tocsin.timers.service import TimerView
 from tocsin.web.http.errors import problem_kind
 from tocsin.web.pages.callback_forms import CallbackForm, Plan
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.forms import Body, RequestForm, by_field, curl, fresh_id
+from tocsin.web.pages.forms import Body, RequestForm, by_field, curl, fresh_id, outdated_words
 from tocsin.web.pages.presentation import with_query
 from tocsin.web.pages.site import Part, RouteEntry, preferred
 
@@ -95,6 +95,10 @@ class Editing(Part, Generic[R]):
         """What a form changes; None for a new one."""
         return None
 
+    def outdated(self, form: R, view: Any) -> bool:
+        """Whether what is stored has been changed since the form was filled from it."""
+        return False
+
     async def values(self, context: RequestContext, form: R, existing: Any) -> dict[str, Any]:
         """Further values for the form's template."""
         return {}
@@ -136,6 +140,10 @@ class Editing(Part, Generic[R]):
             "note": "",
         }
         unchanged = view is not None and found.body is not None and len(found.body) <= 2
+        if view is not None and self.outdated(form, view):
+            # The commands would undo what others have changed.
+            shown["note"] = f"The {self.kind} was changed since this form was opened."
+            return {"shown": shown, **found.more}
         if errors:
             shown["note"] = f"Correct {joined([self.labels.get(name, name) for name in errors])} first."
         elif unchanged:
@@ -186,7 +194,7 @@ class Editing(Part, Generic[R]):
             refused=problem is not None,
             methods=self.methods,
             settled=set(),
-            **{**shown, **await self.values(context, form, existing), **values},
+            **{"present_form": "", **shown, **await self.values(context, form, existing), **values},
         )
 
 
@@ -211,9 +219,16 @@ class CallbackEditing(Editing[F], Generic[F, V]):
         """The form for editing it."""
 
     @abstractmethod
+    def version(self, view: V) -> str:
+        """What the form keeps of what it is filled from, to find out whether that has been changed meanwhile."""
+
+    @abstractmethod
     async def update(self, context: RequestContext, form: F, body: Body) -> int | None:
         """Changes what is stored by an API request. If the form has a time in the past that it does not confirm yet, that
-        time, and nothing is changed. Raises InvalidInput, TimerNotPending, ScheduleEnded."""
+        time, and nothing is changed. Raises InvalidInput, TimerNotPending, ScheduleEnded, VersionConflict."""
+
+    def outdated(self, form: F, view: V) -> bool:
+        return form.version != self.version(view)
 
     def permit(self, context: RequestContext, role: Role, form: F) -> None:
         context.permit(role, form.namespace)
@@ -251,20 +266,28 @@ class CallbackEditing(Editing[F], Generic[F, V]):
     async def edit(self, context: RequestContext) -> Response:
         """The form with what is stored."""
         view = await self.get(*context.writable(context.query))
-        return await self.form(context, self.form_of(view), view=view)
+        form = self.form_of(view)
+        form.version = self.version(view)
+        return await self.form(context, form, view=view)
 
     async def change(self, context: RequestContext) -> Response:
-        """Updates the fields that differ."""
+        """Updates the fields that differ, unless others have changed some since the form was opened."""
         form = self.form_type.read(context.form)
         context.permit(Role.WRITE, form.namespace)
         view = await self.get(form.namespace, form.id)
         if self.only_checked(context):
             return await self.form(context, form, view=view)
         try:
+            if self.outdated(form, view):
+                raise VersionConflict(f"the {self.kind} was changed since the form was opened")
             body = form.changes(view)
             past = await self.update(context, form, body) if len(body) > 2 else None
         except (InvalidInput, TimerNotPending, ScheduleEnded) as error:
             return await self.form(context, form, view=view, problem=error)
+        except VersionConflict as error:
+            present = with_query(f"/{self.kind}s/edit", {"namespace": form.namespace, "id": form.id})
+            words = outdated_words(self.kind)
+            return await self.form(context, form, view=view, problem=error, words=words, present_form=present)
         return self.done(form, "updated") if past is None else await self.form(context, form, view=view, past=past)
 
     def commands(self, context: RequestContext, form: F, body: Body, *, new: bool) -> tuple[str, str]:

@@ -152,7 +152,9 @@ def _fields_of(flow: Flow | None) -> dict[str, str]:
     if flow is None:
         return fields | limit_texts("perKey", None) | limit_texts("total", None)
     fields |= limit_texts("perKey", flow.per_key) | limit_texts("total", flow.total)
-    fields |= {"namespace": flow.namespace, "match": flow.match} | batch_texts(flow.callback_batch)
+    fields |= {"namespace": flow.namespace, "match": flow.match, "version": str(flow.version)} | batch_texts(
+        flow.callback_batch
+    )
     fields["closeOnRetryAfter"] = "yes" if flow.close_on_retry_after else ""
     if flow.per_key is not None and flow.per_key.ordered:
         fields["perKey.ordered"] = "yes"

@@ -49,6 +49,8 @@ _LOCAL = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?\Z", re.AS
 _ZONE_MINUTES_MAX = 26 * 60
 #: A chosen instant may pass while the form is filled in; an instant further in the past was chosen by mistake.
 _PASSED_US = 60 * US_PER_SECOND
+#: What a form keeps that is refused because it is outdated.
+KEPT = "What you entered is still here."
 _DEFAULT_SERVER = "http://127.0.0.1:8080"
 
 
@@ -270,6 +272,11 @@ def policy_flags(policy: Mapping[str, Any]) -> list[str]:
 def server_flag(server: str) -> list[str]:
     """The CLI flag for a server other than the default one."""
     return [] if server == _DEFAULT_SERVER else [f"--server {shlex.quote(server)}"]
+
+
+def outdated_words(what: str, kept: str = KEPT, what_happened: str = "changed") -> str:
+    """Why the form of something is refused that is no longer as the form was filled from it."""
+    return f"The {what} was {what_happened} since this form was opened. Nothing was saved. {kept}"
 
 
 def fresh_id(original: str, chars_max: int) -> str:

@@ -6,6 +6,7 @@ A browser opens few connections to one server, so a page in the background close
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -18,8 +19,10 @@ from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.outages import Outage
 
-#: Rounds without a change after which an event is sent anyway, to detect lost connections.
-_UNCHANGED_ROUNDS_MAX = 10
+#: Seconds without a change after which an event is sent anyway, so that a page can distinguish a quiet server from one that
+#: does not answer. It is well below the time after which a page gives its stream up (`web/src/live.js`): a round may take
+#: seconds.
+_QUIET_S_MAX = 10.0
 #: A change is sent once more in the next round: it may not be durable yet when a page reads it right after the first event.
 _REPEAT_ROUND = 1
 
@@ -38,13 +41,15 @@ class Streams:
         clock: ClockMover | None = None,
         outage: Callable[[], Awaitable[Outage | None]] | None = None,
         words: Callable[[Outage | None], str] = str,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """`clock` is set where it can be moved: open pages are notified of what it shows then. `outage` returns what is out,
-        `words` the HTML with which open pages show it."""
+        `words` the HTML with which open pages show it. `now_s` is a clock for elapsed time."""
         self._limits = limits
         self._clock = clock
         self._outage = outage
         self._words = words
+        self._now_s = now_s
         self._closing = asyncio.Event()
         self.open = 0
 
@@ -69,13 +74,14 @@ class Streams:
     async def events(
         self, update: Update, refresh: Callable[[], Awaitable[None]] | None = None
     ) -> AsyncIterator[bytes]:
-        """The body of a stream: an event whenever the result of `update` changes, repeated once in the next round. `refresh`
-        is awaited before each call of `update`."""
+        """The body of a stream: an event whenever the result of `update` changes, repeated once in the next round, and after
+        ten seconds without one. `refresh` is awaited before each call of `update`."""
         self.open += 1
         try:
             # The delay after which browsers reconnect, in milliseconds.
             yield b"retry: 2000\n\n"
             sent: dict[str, Any] = {}
+            sent_s = float("-inf")
             unchanged = 0
             offset_us: int | None = None
             reported: Outage | None = None
@@ -93,8 +99,8 @@ class Streams:
                     yield b"event: bye\ndata: {}\n\n"
                     return
                 unchanged = 0 if now != sent else unchanged + 1
-                if unchanged in (0, _REPEAT_ROUND) or unchanged % _UNCHANGED_ROUNDS_MAX == 0:
-                    sent = now
+                if unchanged in (0, _REPEAT_ROUND) or self._now_s() - sent_s >= _QUIET_S_MAX:
+                    sent, sent_s = now, self._now_s()
                     yield b"data: %b\n\n" % msgspec.json.encode(now)
                 await self._pause()
         finally:

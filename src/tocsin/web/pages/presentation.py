@@ -33,6 +33,8 @@ PRETTY_BYTES_MAX = 32 * 1024
 PRETTY_DEPTH_MAX = 20
 #: A string with an escape in JSON.
 _ESCAPED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)+"')
+#: What is kept in texts of several lines.
+WHITESPACE = "\t\r\n"
 #: An instant within a text.
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)")
 #: Rows in one part of a list, which a browser lays out as a whole: as many as it can paint within a frame.
@@ -333,17 +335,21 @@ def version_of_doing(explanation: Explanation | None) -> str:
 
 
 def pretty_json(text: bytes) -> str:
-    """A payload, indented, with its numbers and keys exactly as sent; unchanged if it is not JSON, too long or nested too
-    deeply."""
+    """A payload, indented, with its numbers and keys exactly as sent; not indented if it is not JSON, too long or nested too
+    deeply. Invisible characters are shown as escapes, with which JSON has the same value."""
     plain = text.decode(errors="replace")
     if len(text) > PRETTY_BYTES_MAX or is_deeper_than(text, PRETTY_DEPTH_MAX):
-        return plain
+        return visible(plain, keep=WHITESPACE)
     try:
         indented = msgspec.json.format(plain, indent=2)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return plain
-    # Escapes become characters.
-    return _ESCAPED.sub(lambda found: json.dumps(json.loads(found[0]), ensure_ascii=False), indented)
+        return visible(plain, keep=WHITESPACE)
+    # Escapes become characters, if these are visible.
+    return visible(_ESCAPED.sub(_unescaped, indented), keep=WHITESPACE)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return json.dumps(json.loads(found[0]), ensure_ascii=False)
 
 
 def raw_body(body: RawBody) -> tuple[str, str]:
@@ -354,4 +360,4 @@ def raw_body(body: RawBody) -> tuple[str, str]:
     text = bytes(body.json).decode() if body.json is not msgspec.UNSET else body.text
     assert text is not msgspec.UNSET
     # Line breaks are kept; other invisible characters are shown as escapes.
-    return "\n".join(visible(line) for line in text.split("\n")), size
+    return visible(text, keep="\n"), size

@@ -9,15 +9,16 @@ from typing import Any, ClassVar
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
-from tocsin.model.errors import Conflict, InvalidInput, VersionConflict
-from tocsin.web.pages.context import Fields, RequestContext
-from tocsin.web.pages.forms import Body
+from tocsin.model.errors import Conflict, InvalidInput, NotFound, VersionConflict
+from tocsin.web.pages.context import Fields, RequestContext, whole_number
+from tocsin.web.pages.forms import KEPT, Body, outdated_words
 from tocsin.web.pages.presentation import with_query
 from tocsin.web.pages.site import Part, RouteEntry, preferred
 
 
 class PutForm(Part):
-    """The form that creates and changes one. The pages are at the plural of its kind, and its template is there, too."""
+    """The form that creates and changes one. The pages are at the plural of its kind, and its template is there, too. A form
+    has the version that it was filled from, and changes no other: it would undo what others have changed since."""
 
     #: What the form is of, in a sentence.
     kind: ClassVar[str]
@@ -27,8 +28,8 @@ class PutForm(Part):
     name_field: ClassVar[str]
     taken: ClassVar[str]
     too_many: ClassVar[tuple[type[Conflict], ...]] = ()
-    #: Why one is not changed that has another version than the form.
-    outdated: ClassVar[str] = ""
+    #: What a form keeps that is refused because it is outdated.
+    kept: ClassVar[str] = KEPT
     #: The labels of the fields by their names in the API, in their order on the page.
     labels: ClassVar[Mapping[str, str]]
 
@@ -47,7 +48,7 @@ class PutForm(Part):
 
     @abstractmethod
     async def stored(self, namespace: str, name: str) -> dict[str, str]:
-        """The fields of the one of that name. Raises NotFound."""
+        """The fields of the one of that name, and its `version`. Raises NotFound."""
 
     @abstractmethod
     async def put(self, context: RequestContext, fields: dict[str, str], expected: Body) -> Response | None:
@@ -77,16 +78,22 @@ class PutForm(Part):
         return await self._put(context, edited=True)
 
     async def _put(self, context: RequestContext, *, edited: bool) -> Response:
-        fields = self.sent(context.form)
+        fields = self.sent(context.form) | {"version": context.form.get("version")}
         self.permit_change(context, fields["namespace"])
+        # A new one must not replace one that somebody else has just created.
+        expected = whole_number(fields["version"]) if edited else 0
         try:
-            # A new one must not replace one that somebody else has just created.
-            response = await self.put(context, fields, {} if edited else {"expectedVersion": 0})
+            if edited and not expected:
+                raise VersionConflict("the form does not have the version that it was filled from")
+            response = await self.put(context, fields, {"expectedVersion": expected})
         except InvalidInput as error:
             return await self.form(context, fields, edited=edited, errors=self.errors(error), status=400)
-        except VersionConflict:
+        except (VersionConflict, NotFound) as error:
             if edited:
-                return await self.form(context, fields, edited=True, problem=self.outdated, status=409)
+                problem = outdated_words(self.kind, self.kept, what_happened="changed or deleted")
+                return await self.form(context, fields, edited=True, problem=problem, status=409)
+            if isinstance(error, NotFound):
+                raise
             return await self.form(context, fields, edited=False, errors={self.name_field: self.taken}, status=409)
         except self.too_many as error:
             return await self.form(context, fields, edited=edited, errors={self.name_field: str(error)}, status=409)
@@ -118,6 +125,11 @@ class PutForm(Part):
             namespaces=namespaces,
             errors=errors,
             problem=problem,
+            present_form=with_query(
+                f"/{self.kind}s/edit", {"namespace": fields["namespace"], self.name_field: fields[self.name_field]}
+            )
+            if problem
+            else "",
             labels=self.labels,
             first_invalid=next((each for each in self.labels if each in errors), ""),
             **self.values(fields),

@@ -16,6 +16,7 @@ from tocsin.model.errors import (
     NamespaceExists,
     NamespaceNotEmpty,
     RotationPending,
+    VersionConflict,
 )
 from tocsin.model.hooks import NO_HOOKS, Event, field_of, redacted
 from tocsin.model.instants import format_duration
@@ -39,7 +40,7 @@ from tocsin.web.pages.admin.numbers import COUNTED_MAX, NumberSource
 from tocsin.web.pages.admin.tables import table_part
 from tocsin.web.pages.callback_forms import HOOK_LABELS
 from tocsin.web.pages.context import Fields, RequestContext, whole_number
-from tocsin.web.pages.forms import RETRY_LABELS, RequestForm, by_field
+from tocsin.web.pages.forms import RETRY_LABELS, RequestForm, by_field, outdated_words
 from tocsin.web.pages.limit_fields import (
     BATCH_LABELS,
     batch_body,
@@ -174,12 +175,15 @@ class Namespaces(Part):
 
     @route("POST", "/namespaces/change")
     async def change(self, context: RequestContext) -> Response:
-        """Updates the settings of a namespace, or pauses or resumes it."""
+        """Updates the settings of a namespace, or pauses or resumes it. The form with all settings has the version that it
+        was filled from, and so undoes nothing that others have changed since."""
         context.permit(Role.ADMIN)
         form = context.form
         name = form.exact("name")
         body: dict[str, Any] = {"name": name}
         notice = "updated"
+        if "version" in form:
+            body["expectedVersion"] = whole_number(form.get("version"))
         if "paused" in form:
             body["paused"] = form.get("paused") == "yes"
             notice = "paused" if body["paused"] else "resumed"
@@ -199,7 +203,7 @@ class Namespaces(Part):
             if errors:
                 raise InvalidInput(*errors)
             await self._requests.update(_update_reader.read(msgspec.json.encode(body)), context.actor)
-        except InvalidInput as error:
+        except (InvalidInput, VersionConflict) as error:
             return await self._settings(context, name, problem=error)
         return RedirectResponse(with_query(settings_path(name), {"notice": notice}), 303)
 
@@ -259,6 +263,8 @@ class Namespaces(Part):
             _status(problem),
             title=name,
             namespace=namespace,
+            outdated=outdated_words("namespace") if isinstance(problem, VersionConflict) else "",
+            settings_path=settings_path(name),
             form=_form_of(namespace) | (_sent(context) if problem is not None else {}),
             may_admin=may_admin,
             total_shards=(await self._service.cluster()).total_shards,
@@ -319,6 +325,7 @@ def _form_of(namespace: Namespace) -> dict[str, str]:
         "answers": namespace.answers.value,
         "retry": "default" if namespace.retry is None else "custom",
         "grace": "24h",
+        "version": str(namespace.version),
         "pending": "",
         **_hooks_of(namespace),
         **_quotas_of(namespace),
@@ -381,6 +388,7 @@ def _sent(context: RequestContext) -> dict[str, str]:
         "answers",
         "retry",
         "grace",
+        "version",
         "pending",
         *HOOK_LABELS,
         *_QUOTA_LABELS,

@@ -11,9 +11,10 @@ from urllib.parse import quote, urlencode
 
 from tocsin.model.redaction import redact_headers
 from tocsin.model.retry import RetryPolicy
+from tocsin.model.visible import visible
 from tocsin.service_calls.messages import CallStatus
 from tocsin.service_calls.ports import CallRecord, ExecutionRecord
-from tocsin.web.pages.presentation import State, pretty_json, whole_span
+from tocsin.web.pages.presentation import WHITESPACE, State, pretty_json, whole_span
 
 #: The replacement for invalid bytes, and control characters that text does not contain (tab, line ends, form feed and escape
 #: are text).
@@ -136,9 +137,13 @@ class CallResult:
 
     @property
     def readable(self) -> str:
-        """The body, indented if it is JSON."""
+        """The body, indented if it is JSON, with invisible characters as escapes."""
         text = self.body.strip()
-        return pretty_json(text.encode(errors="replace")) if text[:1] in ("{", "[") else self.body
+        return (
+            pretty_json(text.encode(errors="replace"))
+            if text[:1] in ("{", "[")
+            else visible(self.body, keep=WHITESPACE)
+        )
 
 
 def result_of(call: CallRecord) -> CallResult | None:

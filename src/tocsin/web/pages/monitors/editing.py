@@ -17,7 +17,7 @@ from tocsin.timers.monitors import MonitorView
 from tocsin.web.http.monitor_wire import MonitorName, PutMonitor
 from tocsin.web.http.monitors import MonitorRequests, monitor_answer
 from tocsin.web.http.reading import JsonReader
-from tocsin.web.pages.context import Fields, RequestContext, whole_number
+from tocsin.web.pages.context import Fields, RequestContext
 from tocsin.web.pages.filters import split_tags
 from tocsin.web.pages.forms import Body, by_field, duration
 from tocsin.web.pages.monitors.monitors import MonitorPages
@@ -56,7 +56,6 @@ class MonitorEditing(PutForm):
 
     kind, labels, name_field = "monitor", _LABELS, "id"
     taken = "has a monitor already: edit that one"
-    outdated = "Somebody has changed the monitor since this form was opened. Open it again to change that."
 
     def __init__(self, site: Site, requests: MonitorRequests, pages: MonitorPages) -> None:
         super().__init__(site)
@@ -83,8 +82,8 @@ class MonitorEditing(PutForm):
 
     async def put(self, context: RequestContext, fields: dict[str, str], expected: Body) -> Response:
         """Shows the ping URL of one that is new, or leads to the monitor's page."""
-        stored = None if expected else await self._view(fields["namespace"], fields["id"])
-        body = _body(fields, stored) | {"expectedVersion": whole_number(fields["version"])} | expected
+        stored = await self._view(fields["namespace"], fields["id"]) if expected["expectedVersion"] else None
+        body = _body(fields, stored) | expected
         view = await self._requests.put(_reader.read(msgspec.json.encode(body)), context.now_us, context.actor)
         if view.token is not None:
             return self._monitor_pages.url_shown(context, view, "Monitor created")

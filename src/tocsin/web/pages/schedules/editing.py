@@ -19,7 +19,7 @@ from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.http.schedules import ScheduleParser
 from tocsin.web.pages.callback_forms import HOOK_LABELS, LABELS, copy_secrets, plan
-from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.context import RequestContext, whole_number
 from tocsin.web.pages.editing import CallbackEditing, Outcome
 from tocsin.web.pages.forms import Body
 from tocsin.web.pages.schedules.forms import DEFAULT_CRON, PRESETS, ScheduleForm, command, reader_zone
@@ -82,6 +82,9 @@ class ScheduleEditing(CallbackEditing[ScheduleForm, ScheduleView]):
     def form_of(self, view: ScheduleView) -> ScheduleForm:
         return ScheduleForm.of(view)
 
+    def version(self, view: ScheduleView) -> str:
+        return str(view.version)
+
     def empty(self, context: RequestContext, namespace: str) -> ScheduleForm:
         """A rule that many want, in the reader's zone."""
         form = ScheduleForm(namespace=namespace, cron=DEFAULT_CRON, zone=reader_zone(context))
@@ -108,7 +111,8 @@ class ScheduleEditing(CallbackEditing[ScheduleForm, ScheduleView]):
 
     async def update(self, context: RequestContext, form: ScheduleForm, body: Body) -> int | None:
         sent = _update_reader.read(msgspec.json.encode(body))
-        await self._schedules.update(form.namespace, form.id, *self._schedule_parser.changes(sent))
+        changes, definition = self._schedule_parser.changes(sent)
+        await self._schedules.update(form.namespace, form.id, changes, definition, whole_number(form.version))
         context.changed("schedules/update", form.namespace, form.id)
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 import uuid
 from collections.abc import Mapping
@@ -29,7 +30,8 @@ from tocsin.web.pages.callback_forms import (
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.editing import CallbackEditing, Outcome
 from tocsin.web.pages.forms import DELAYS, Body, flags, lined, passed, server_flag
-from tocsin.web.pages.presentation import timer_path, version
+from tocsin.web.pages.presentation import timer_path
+from tocsin.web.pages.presentation import version as version_of_row
 
 
 @dataclass(slots=True)
@@ -101,6 +103,18 @@ class TimerEditing(CallbackEditing[TimerForm, TimerView]):
     def form_of(self, view: TimerView) -> TimerForm:
         return TimerForm.of(view.timer, when="keep")
 
+    def version(self, view: TimerView) -> str:
+        """A digest of what the form shows, and the time, which it does not: an attempt meanwhile changes neither. Secrets are
+        in neither of them: the form keeps those that are stored when it is sent."""
+        shown = msgspec.json.encode(TimerForm.callback_texts(view.timer), order="sorted")
+        return f"{hashlib.sha256(shown).hexdigest()}.{view.timer.execute_at}"
+
+    def outdated(self, form: TimerForm, view: TimerView) -> bool:
+        """A form that keeps the time keeps whichever there is, as of a timer that is pushed back again and again."""
+        if form.when == "keep":
+            return form.version.partition(".")[0] != self.version(view).partition(".")[0]
+        return super().outdated(form, view)
+
     async def create(self, context: RequestContext) -> Response:
         """Asks whether to replace a pending timer with the same id, and whether a time in the past is intended."""
         form = self.sent(context)
@@ -132,7 +146,7 @@ class TimerEditing(CallbackEditing[TimerForm, TimerView]):
         if not shown:
             return False
         found = await self._existing(form)
-        return found is not None and found.timer.status is Status.PENDING and version(found) == shown
+        return found is not None and found.timer.status is Status.PENDING and version_of_row(found) == shown
 
     async def _existing(self, form: TimerForm) -> TimerView | None:
         return (await self._service.get_many(form.namespace, [form.id])).get(form.id)
