@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tocsin.model.errors import ConfigError
+from tocsin.model.errors import ConfigError, StoreCorrupted
 from tocsin.ports.store import ShardState
 from tocsin.server import backup
 from tocsin.server.backup import back_up, restore
@@ -128,6 +128,16 @@ async def test_of_two_backups_into_one_folder_the_second_removes_nothing_of_the_
     back_up(settings, kept)
     assert len(refused) == 1
     restore(settings_of(tmp_path / "restored"), kept, pause=False)
+
+
+async def test_of_a_damaged_database_there_is_no_backup(tmp_path: Path) -> None:
+    settings = await filled(tmp_path / "data", rows=500)
+    with (tmp_path / "data" / DATABASE).open("r+b") as file:
+        file.seek((tmp_path / "data" / DATABASE).stat().st_size // 2)
+        file.write(b"\xff" * 20_000)
+    with pytest.raises(StoreCorrupted, match=r"is damaged .*restore an earlier backup"):
+        back_up(settings, tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()
 
 
 async def test_a_failed_backup_removes_the_folder_that_it_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

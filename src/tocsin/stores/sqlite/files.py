@@ -13,7 +13,7 @@ import msgspec
 
 from tocsin.administration import API_KEYS
 from tocsin.model.access import ApiKey
-from tocsin.model.errors import StoreError, StoreUnavailable
+from tocsin.model.errors import StoreCorrupted, StoreError, StoreUnavailable
 from tocsin.private_files import make_database, sync
 from tocsin.stores.sqlite.connection import has_no_space, no_space, translate_error
 from tocsin.stores.sqlite.dialect import DIALECT
@@ -60,8 +60,9 @@ def glance(path: Path, *, alone: bool) -> Glance:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Copies the state of one moment into a new private file, durably, while other processes read and write the source. The
-    source's log can't be truncated until it ends. Raises StoreError, OSError."""
+    """Copies the state of one moment into a new private file, durably, while other processes read and write the source, and
+    checks the copy. The source's log can't be truncated until it is copied. Raises StoreCorrupted if the source is damaged,
+    other StoreErrors, OSError."""
     make_database(target)
     try:
         # Not read-only: the last connection to close removes the log, which opening a database creates.
@@ -70,6 +71,7 @@ def copy_database(source: Path, target: Path) -> None:
             _copy(reading, target)
         finally:
             reading.close()
+        _check(target, source)
     except apsw.Error as error:
         if isinstance(error, apsw.FullError) or has_no_space(target.parent):
             raise no_space(target.parent) from error
@@ -88,6 +90,22 @@ def _copy(reading: apsw.Connection, target: Path) -> None:
             copying.step(-1)
     finally:
         writing.close()
+
+
+def _check(copy: Path, source: Path) -> None:
+    """Looks at all pages and rows of a copy, without what is in indexes: a new one can be made of those."""
+    connection = apsw.Connection(
+        f"file:{quote(str(copy.absolute()))}?mode=ro&immutable=1",
+        flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
+    )
+    try:
+        ((found,),) = connection.execute("PRAGMA quick_check(1)")
+    finally:
+        connection.close()
+    if found != "ok":
+        raise StoreCorrupted(
+            f"{source} is damaged ({found.splitlines()[-1]}); check the disk, and restore an earlier backup"
+        )
 
 
 def set_in_records(path: Path, kind: str, member: str) -> None:
