@@ -402,6 +402,30 @@ async def test_an_outage_is_an_interval_with_what_it_did(store: FlakyStore, cloc
     assert (await outages_read(one))[0].late == 2
 
 
+async def test_what_was_due_in_an_outage_counts_for_it_also_behind_another_one(
+    store: FlakyStore, clock: FakeClock
+) -> None:
+    one = CountingNode("one", store, clock)
+    one.engine.behind, one.engine.attempts = True, 1
+    ends = []
+    for refused in (20, 10):
+        pause(one)
+        await one.passes(20 * SECOND)
+        one.refused += refused
+        resume(one)
+        ends.append(clock.now_us())
+        await one.passes(10 * SECOND)
+    # Due in the first one, between them, and in the second one.
+    for due_us in (ends[0] - 2 * SECOND, ends[0] + SECOND, ends[1] - SECOND):
+        one.fires(lag_us=clock.now_us() - due_us)
+    one.engine.behind, one.engine.attempts = False, 0
+    await one.passes(10 * SECOND)
+    assert [(each.creates_refused, each.late, each.counting) for each in await outages_read(one)] == [
+        (10, 2, False),
+        (20, 1, False),
+    ]
+
+
 async def test_a_pause_that_was_noticed_late_began_with_its_lease(store: FlakyStore, clock: FakeClock) -> None:
     one = CountingNode("one", store, clock)
     began_us = clock.now_us()

@@ -76,8 +76,8 @@ class OutageTracker:
         self.unstored: list[Outage] = []
         #: When storing was last tried, since the latest outage.
         self.tried_us = 0
-        #: The one whose late attempts are counted.
-        self.aftermath: Outage | None = None
+        #: Those whose late attempts are counted, the earliest first.
+        self.aftermath: list[Outage] = []
 
     def attach(self, node: str, engine: Engine) -> None:
         """Watches the engine of the node from now on."""
@@ -103,8 +103,8 @@ class OutageTracker:
             self._end()
         if reason is not None and self.present is None:
             self._begin(reason, self._engine.paused_since_us())
-        if self.aftermath is not None:
-            self._settle(self.aftermath)
+        if self.aftermath:
+            self._settle()
 
     def _begin(self, reason: str, from_us: int) -> None:
         self.present = Outage(self._node, reason, from_us)
@@ -116,27 +116,30 @@ class OutageTracker:
         outage.to_us = max(self._clock.now_us(), outage.from_us)
         outage.creates_refused = self._refused() - self._refused_before
         outage.counting = True
-        if self.aftermath is not None:
-            self._finish(self.aftermath)
-        self.aftermath, self._caught_up_us, self.tried_us = outage, None, 0
+        # What was due in one that has just ended may not have begun before this one.
+        self.aftermath.append(outage)
+        for earlier in self.aftermath[: -self._limits.outages_max]:
+            self._finish(earlier)
+        self._caught_up_us, self.tried_us = None, 0
         self.keep(outage)
 
-    def _settle(self, outage: Outage) -> None:
+    def _settle(self) -> None:
         """Ends the counting of late attempts once nothing is overdue and none that waited is in flight."""
         engine, now_us = self._engine, self._clock.now_us()
         assert engine is not None
-        assert outage.to_us is not None
         if self._caught_up_us is None and self.present is None and engine.caught_up():
             self._caught_up_us = now_us
         done = self._caught_up_us is not None and (
             not engine.in_flight() or now_us - self._caught_up_us >= self._limits.in_flight_us_max
         )
-        if done or now_us - outage.to_us >= self._limits.aftermath_us_max:
-            self._finish(outage)
+        for outage in self.aftermath.copy():
+            assert outage.to_us is not None
+            if done or now_us - outage.to_us >= self._limits.aftermath_us_max:
+                self._finish(outage)
 
     def _finish(self, outage: Outage) -> None:
         outage.counting = False
-        self.aftermath = None
+        self.aftermath = [each for each in self.aftermath if each is not outage]
         short = outage.to_us is not None and outage.to_us - outage.from_us < self._limits.outage_us_min
         if short and not outage.late and not outage.creates_refused:
             self.unstored = [each for each in self.unstored if each is not outage]
@@ -150,15 +153,16 @@ class OutageTracker:
             del self.unstored[: -self._limits.outages_max]
 
     def count_late(self, lag_us: int, duration_us: int) -> None:
-        """Counts an attempt that has ended now and began late, if an outage is the reason."""
-        outage = self.aftermath
-        if outage is None or outage.to_us is None:
-            return
+        """Counts an attempt that has ended now and began late for the outage that is the reason: the one in which it became
+        due, or the next one after that."""
         began_us = self._clock.now_us() - duration_us
-        if began_us + _CLOCKS_DIFFER_US >= outage.to_us and began_us - lag_us < outage.to_us:
-            outage.late += 1
-            outage.late_max_us = max(outage.late_max_us, lag_us)
-            self.keep(outage)
+        for outage in self.aftermath:
+            assert outage.to_us is not None
+            if began_us - lag_us < outage.to_us <= began_us + _CLOCKS_DIFFER_US:
+                outage.late += 1
+                outage.late_max_us = max(outage.late_max_us, lag_us)
+                self.keep(outage)
+                return
 
     def is_due(self, now_us: int) -> bool:
         """Whether it is time to store something: while late attempts are counted, only now and then."""
@@ -171,5 +175,5 @@ class OutageTracker:
         """The node stops: what is known of its outages is final."""
         if self.present is not None:
             self._end()
-        if self.aftermath is not None:
-            self._finish(self.aftermath)
+        for outage in self.aftermath.copy():
+            self._finish(outage)

@@ -164,7 +164,7 @@ class StatisticsReader(Refreshed):
     def outages(self, from_us: int, to_us: int) -> list[Outage]:
         """The outages that overlap the range, the latest first: stored ones, and those in this node's memory."""
         tracker, incarnation = self._keeper.outages, self._keeper.incarnation
-        own = [*tracker.unstored, tracker.aftermath, tracker.present]
+        own = [*tracker.unstored, *tracker.aftermath, tracker.present]
         known = self._outages | {stored.outage_key(incarnation, each): each for each in own if each is not None}
         return sorted(
             (each for each in known.values() if each.from_us < to_us and (each.to_us is None or each.to_us > from_us)),
