@@ -19,15 +19,17 @@ from tests.conformance.test_dynamodb import _PATIENT
 from tests.support.shared import name_of
 from tocsin import administration
 from tocsin.administration import API_KEYS, AUDIT, FLOWS, NAMESPACES, encoded, put_namespace
-from tocsin.model.ids import namespace_hash, schedule_uuid, shard_of, timer_uuid
+from tocsin.model.ids import flow_uuid, namespace_hash, schedule_uuid, shard_of, timer_uuid
 from tocsin.model.instants import US_PER_DAY
 from tocsin.model.job import Job, JobAction, JobKind, JobState, RowFilter
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status
 from tocsin.ports.store import (
     EVENTS_SUFFIX,
+    FLOWS_SUFFIX,
     KEY_MIN,
     NOTIFICATIONS_SUFFIX,
+    TIMERS_END_US,
     Applied,
     FailureRow,
     HistoryRow,
@@ -70,6 +72,8 @@ def side(store: Store, shards: int, place: str) -> Side:
 def placed(row: StoredRow | HistoryRow | FailureRow, shards: int, *, wide: int) -> int:
     """The shard in which the engine looks for the row."""
     name = row.namespace.partition("/")[0]
+    if row.namespace.endswith(FLOWS_SUFFIX):
+        return shard_of(0, row.uuid, shards, shards)
     return shard_of(namespace_hash(name), row.uuid, wide if name == "default" else min(2, shards), shards)
 
 
@@ -127,6 +131,13 @@ async def filled(store: Store, *, timers: int, random_: random.Random, runs: int
                 batch.failures.append(
                     FailureRow(uuid, of, stored_name, timer_id, cause, number // 3, row.execute_at, keeps_until)
                 )
+    for number in range(12):
+        name, of = random_.choice(["default", "narrow"]), generation(3, NODE, timers + number)
+        tokens = StoredRow(
+            TIMERS_END_US, flow_uuid(name, "k:", f"k:{number}"), of, name + FLOWS_SUFFIX, "k:", (), b"\x94"
+        )
+        ended = HistoryRow(*tokens[:7], Status.COMPLETED, 5, keeps_until)
+        batches[placed(ended, SOURCE_SHARDS, wide=SOURCE_SHARDS)].history.append(ended)
     for batch in batches.values():
         assert await store.apply([batch]) == [Applied.DURABLE]
 

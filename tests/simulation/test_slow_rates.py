@@ -103,6 +103,33 @@ def test_tokens_that_were_just_taken_are_stored_before_the_shard_is_left() -> No
     assert len(crowd.receivers.calls) == 1
 
 
+def test_a_home_of_which_only_tokens_are_left_to_store_grants_no_more() -> None:
+    crowd = crowd_with(rule("customer:", FlowLimits(RATE)), timers=0)
+    home = shard_of(0, flow_uuid("a", "customer:", "customer:x"), SHARDS, SHARDS)
+    crowd.keep("t", "fine", 0, shard=1 - home, flow="customer:x")
+    apply, supervisor = crowd.store.apply, crowd.supervisor
+
+    async def away(batches: Sequence[ShardBatch]) -> list[Applied]:
+        if crowd.loop.time() < 7 and has_tokens(batches):
+            raise StoreUnavailable("away")
+        return await apply(batches)
+
+    crowd.store.apply = away  # type: ignore[method-assign]
+
+    async def hand_over() -> None:
+        await asyncio.sleep(3)
+        assert home in supervisor.dispatcher.flows.homes
+        leaving = asyncio.create_task(supervisor.ownership._hand_over(supervisor.shards[home]))
+        await asyncio.sleep(1)
+        assert home not in supervisor.dispatcher.flows.homes
+        # It is not released before they are stored.
+        assert supervisor.shards[home].window is not None
+        await leaving
+        assert len(token_rows(crowd)) == 1
+
+    crowd.run(20, hand_over)
+
+
 def test_tokens_that_are_taken_during_a_commit_are_stored_by_the_next() -> None:
     crowd = crowd_with(rule("customer:", FlowLimits(RATE, burst=2)), timers=1)
     crowd.keep("during", "fine", 2, shard=1, flow="customer:x")

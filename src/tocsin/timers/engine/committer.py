@@ -296,7 +296,8 @@ class CommitLane:
         return assembly
 
     def _add_tokens(self, window: Window, batch: Batch, most: int) -> None:
-        window.queue.tokens.add_to(batch, most, self._context.planning_us(), self._context.flow_time_us())
+        queue, context = window.queue, self._context
+        queue.tokens.add_to(batch, most, queue.next_generation, context.planning_us(), context.flow_time_us())
 
     async def _write(self, batches: list[tuple[Shard, Batch]]) -> None:
         """Applies the batches and reports them to their windows. If the store raises, no window has changed."""

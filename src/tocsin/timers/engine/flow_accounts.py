@@ -52,6 +52,11 @@ _NOBODY: dict[bytes, int] = {}
 _NO_HOLDERS: dict[bytes, _Holder] = {}
 
 
+def _fills_in_us(rate: Rate, burst: int) -> int:
+    """How long a bucket takes from empty to full, in whole microseconds."""
+    return -(-burst * rate.per_us // rate.count)
+
+
 class Account:
     """Slots and tokens of one limit at its home. `local` is the usage of the home's own node, which needs no grants.
 
@@ -110,7 +115,7 @@ class Account:
     def restore(self, rate: Rate, burst: int, full_in_us: int, now_us: int) -> None:
         """It was looked up: under this rate and burst, which may have changed since, all tokens are there in so many
         microseconds. That they never take longer than from none on keeps a clock that was wrong from closing it for long."""
-        limits, most_us = self.limits, -(-burst * rate.per_us // rate.count)
+        limits, most_us = self.limits, _fills_in_us(rate, burst)
         assert limits is not None
         self._full_at = rate.count * (now_us + min(max(full_in_us, 0), most_us))
         if (rate, burst) != (limits.rate, limits.burst):
@@ -124,8 +129,7 @@ class Account:
         limits = self.limits
         assert limits is not None
         assert limits.rate is not None
-        count, most_us = limits.rate.count, -(-limits.burst * limits.rate.per_us // limits.rate.count)
-        full_at = count * (now_us + min(full_in_us, most_us))
+        full_at = limits.rate.count * (now_us + min(full_in_us, _fills_in_us(limits.rate, limits.burst)))
         if full_at > self._full_at:
             self._full_at = full_at
             if self.noted is not None:

@@ -110,14 +110,11 @@ def is_kept(account: Account) -> bool:
 
 
 class TokenRows:
-    """The accounts of a shard under one claim of which a row is to be written, or to be looked up. `claim` is a generation
-    without its sequence number."""
+    """The accounts of a shard under one claim of which a row is to be written, or to be looked up."""
 
-    __slots__ = ("_claim", "_sequence", "earlier", "on_unsaved", "on_wanted", "unsaved", "wanted")
+    __slots__ = ("earlier", "on_unsaved", "on_wanted", "unsaved", "wanted")
 
-    def __init__(self, claim: bytes) -> None:
-        self._claim = claim
-        self._sequence = 0
+    def __init__(self) -> None:
         #: Accounts of an earlier claim of this node that ended before their rows were written. They still lack it.
         self.earlier: dict[TokenPlace, Account] = {}
         #: Accounts whose tokens have changed since their row was written.
@@ -149,15 +146,13 @@ class TokenRows:
         self.wanted[place] = None
         self.on_wanted()
 
-    def add_to(self, batch: Batch, most: int, now_us: int, flow_us: int) -> None:
+    def add_to(self, batch: Batch, most: int, next_generation: Callable[[], bytes], now_us: int, flow_us: int) -> None:
         """Adds at most so much of what is to be written to a batch, at this moment of the wall clock and of the limits' time:
         what has changed first."""
         for place, account in list(islice(self.unsaved.items(), most)):
             if is_kept(account):
                 batch.tokens.append((place, account, account.full_at))
-                self._sequence += 1
-                generation = self._claim + self._sequence.to_bytes(8, "big")
-                batch.store.history.append(token_row(place, account, generation, now_us, flow_us))
+                batch.store.history.append(token_row(place, account, next_generation(), now_us, flow_us))
             else:
                 # The rule has changed.
                 del self.unsaved[place]

@@ -193,8 +193,8 @@ class Ownership:
                 # owner would make these attempts again.
                 if not (_has_results(window) or window.clients_wait or shard.lane.is_writing(shard)):
                     break
-                if not (window.pending or window.finished):
-                    # Only tokens of slow rates are left. Those that are granted from now on would never have an end.
+                if window.queue.tokens.waits and not (window.pending or window.finished):
+                    # Nothing else is left, and each further grant adds to these: the next home gives it.
                     self._dispatcher.flows.disown(shard.shard_id)
             if _has_results(window):
                 shard.lane.schedule(shard, urgent=True)

@@ -21,10 +21,10 @@ class WriteQueue:
         #: How many operations on a uuid that supersede results were accepted, and are neither durable nor refused.
         self.superseding: dict[bytes, int] = {}
         self._sequence = 0
+        #: Tokens of slow rates whose home is the shard.
+        self.tokens = TokenRows()
         # A generation without its sequence number.
         self._claim = generation(epoch, incarnation, 0)[:-8]
-        #: Tokens of slow rates whose home is the shard.
-        self.tokens = TokenRows(self._claim)
         # How the names of its firings begin.
         self._firings = f"{epoch:x}-"
 
