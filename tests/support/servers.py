@@ -1,5 +1,5 @@
-"""Fixtures of real servers: one a kind and process, of DynamoDB, Cassandra and MongoDB one a test run; fresh data for each
-test. Nobody may stop a shared server."""
+"""Fixtures of real servers: one a kind and process, of DynamoDB and Cassandra one a test run, of MongoDB one a module; fresh
+data for each test. Nobody may stop a shared server."""
 
 from __future__ import annotations
 
@@ -36,6 +36,17 @@ def _of_process(make: Callable[[], ServerProgram]) -> Any:
     """A server that all tests of a process share."""
 
     @pytest.fixture(scope="session")
+    def server() -> Iterator[ServerProgram]:
+        with running(make()) as started:
+            yield started
+
+    return server
+
+
+def _of_module(make: Callable[[], ServerProgram]) -> Any:
+    """A server that the tests of a module share in one process."""
+
+    @pytest.fixture(scope="module")
     def server() -> Iterator[ServerProgram]:
         with running(make()) as started:
             yield started
@@ -88,6 +99,8 @@ dynamodb_url = _new_url("shared_dynamodb")
 shared_cassandra = _of_run("cassandra", CassandraServer)
 cassandra = _own(CassandraServer)
 cassandra_url = _new_url("shared_cassandra")
-shared_mongodb = _of_run("mongodb", partial(MongoServer, synced=False))
+#: It starts in half a second. When all processes of a test run used one, their transactions held each other up, until lists
+#: that take milliseconds were not answered for 100 s.
+shared_mongodb = _of_module(partial(MongoServer, synced=False))
 mongodb = _own(MongoServer)
 mongodb_url = _new_url("shared_mongodb")
