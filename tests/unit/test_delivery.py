@@ -204,6 +204,29 @@ def test_the_latest_ids_are_remembered(ids_max: int) -> None:
     assert len(world.settled) == 1_000 + ids_max // 2
 
 
+@pytest.mark.parametrize(("later_s", "dropped"), [(9.0, True), (25.0, False)])
+def test_ids_are_remembered_for_a_time(later_s: float, dropped: bool) -> None:
+    """A quiet agent does not keep the ids of days."""
+    world = World(replace(LIMITS, deduplication_us=10_000_000))
+    early = message("a", 0)
+
+    async def main() -> None:
+        world.subscription.start()
+        world.subscription.offer(early, early.id)
+        for number in range(1, 100):
+            world.loop.call_later(
+                number / 4, lambda each: world.subscription.offer(each, each.id), message("b", number)
+            )
+        await sleep(world.loop, later_s)
+        world.subscription.offer(early, early.id)
+        await sleep(world.loop, 0.1)
+        await world.subscription.close()
+
+    world.loop.run_until_complete(main())
+    handled = [envelope for _, batch in world.calls for envelope in batch]
+    assert handled.count(early) == (1 if dropped else 2)
+
+
 def test_after_a_drain_nothing_is_retried() -> None:
     world = World()
     world.act = raising(ValueError("no"))

@@ -175,8 +175,11 @@ class Subscription(HandlerLoop, Generic[T]):
         #: Aggregates with a message that is ready, being handled or waiting, and the messages queued behind it.
         self._behind: dict[_Aggregate, deque[_Delivery[T]] | None] = {}
         self._unsettled: dict[str, _Delivery[T]] = {}
+        #: Ids of handled messages, in two generations: the older one is forgotten when the younger one is full, or old.
         self._remembered: set[str] = set()
         self._remembered_before: set[str] = set()
+        #: When the younger generation becomes old, by the event loop's clock.
+        self._remembered_until_s = 0.0
         self._pause_timer: asyncio.TimerHandle | None = None
         #: Consecutive batches that failed with transient errors.
         self._failed_batches = 0
@@ -293,10 +296,7 @@ class Subscription(HandlerLoop, Generic[T]):
         """The message is settled; the next one of its aggregate becomes ready."""
         message_id = delivery.envelope.id
         del self._unsettled[message_id]
-        remembered = self._remembered
-        remembered.add(message_id)
-        if 2 * len(remembered) >= self._limits.deduplication_ids_max:
-            self._remembered_before, self._remembered = remembered, set()
+        self._remember(message_id)
         aggregate = delivery.aggregate
         behind = self._behind[aggregate]
         if not behind:
@@ -306,6 +306,14 @@ class Subscription(HandlerLoop, Generic[T]):
         if not behind:
             self._behind[aggregate] = None
         self._make_ready(following)
+
+    def _remember(self, message_id: str) -> None:
+        """The message was handled; should it arrive once more, it is a duplicate."""
+        remembered, now_s = self._remembered, asyncio.get_running_loop().time()
+        if now_s >= self._remembered_until_s or 2 * len(remembered) >= self._limits.deduplication_ids_max:
+            self._remembered_before, self._remembered = remembered, set()
+            self._remembered_until_s = now_s + self._limits.deduplication_us * _US
+        self._remembered.add(message_id)
 
     def _successor(self, delivery: _Delivery[T]) -> _Delivery[T]:
         """The next delivery of the same message. It shares the tokens, because duplicates may arrive at any time."""

@@ -63,7 +63,10 @@ class BusLimits:
     pause_max_us: int = 5_000_000
     #: Commands that wait for their reply, on either side; further ones are answered 503.
     pending_requests_max: int = 2_000
-    #: Ids of handled messages that a subscription keeps to drop duplicates; at least half of it.
+    #: For how long a subscription knows a handled message, to drop duplicates; up to twice as long while messages follow.
+    #: Brokers deliver again what was not acknowledged within `nats_ack_wait_us`. Handlers drop what comes later.
+    deduplication_us: int = 300_000_000
+    #: Ids of handled messages that a subscription keeps at most; with more it knows the latest half of them.
     deduplication_ids_max: int = 50_000
     #: Dead letters that the bus within the process keeps in memory, the latest ones.
     dead_letters_max: int = 1_000
