@@ -4,6 +4,7 @@
     python -m bench.cassandra_commits --shards 16 --sizes 1,10,50,250 --paxos v2
     python -m bench.cassandra_commits --sizes "" --in-flight 64,4096    # commits as large as so many clients make them
     python -m bench.cassandra_commits --servers 3
+    python -m bench.cassandra_commits --brief    # servers as the tests start them
 
 Each commit of a shard creates timers, and finishes those that its last commit created, with history. With `--in-flight`, so
 many clients create one timer at a time, in random shards, and a commit takes those that wait. Prints a table and writes JSON
@@ -37,7 +38,8 @@ from tocsin.stores.options import CassandraOptions
 _OWNER = b"bench-incarnatio"
 _RECORD = b'{"v":1,"url":"http://127.0.0.1:9000/hook","payload":{"text":"' + b"x" * 180 + b'"},"timeout_us":10000000}'
 _RETENTION_US = 3_600_000_000
-_WARM_UP_S = 5.0
+#: Until a server's compiler has done most of its work, if it has one that takes long.
+_WARM_UP_S, _WARM_UP_BRIEF_S = 60.0, 5.0
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,13 @@ async def _of_clients(shards: Sequence[Shard], clients: int, commit_max: int) ->
 
 
 async def measure(
-    servers: Sequence[CassandraServer], shards: int, *, seconds: float, size: int = 0, clients: int = 0
+    servers: Sequence[CassandraServer],
+    shards: int,
+    *,
+    warm_up_s: float,
+    seconds: float,
+    size: int = 0,
+    clients: int = 0,
 ) -> Found:
     """Commits of a new keyspace: of `size` timers in each shard, or as `clients` make them."""
     store = CassandraStore(servers[0].new_url(), CassandraOptions())
@@ -157,7 +165,7 @@ async def measure(
         assert rows_max is not None
         work = [asyncio.create_task(_of_clients(parts, clients, rows_max // 2))]
     try:
-        await _time(work, min(_WARM_UP_S, seconds))
+        await _time(work, warm_up_s)
         for part in parts:
             part.reset()
         began, client_s, server_s = time.perf_counter(), time.process_time(), _cpu_s(servers)
@@ -195,13 +203,13 @@ def _cpu_s(servers: Sequence[CassandraServer]) -> float:
 
 
 @contextlib.contextmanager
-def _servers(count: int, sync: str, heap: str, paxos: str) -> Iterator[list[CassandraServer]]:
+def _servers(count: int, sync: str, heap: str, paxos: str, *, lasting: bool) -> Iterator[list[CassandraServer]]:
     if count == 1:
-        with running(CassandraServer(sync=sync, heap=heap, paxos=paxos)) as server:
+        with running(CassandraServer(sync=sync, heap=heap, paxos=paxos, lasting=lasting)) as server:
             yield [server]
     else:
         hosts = [f"127.0.0.{number + 1}" for number in range(count)]
-        with cluster(hosts, sync=sync, heap=heap, paxos=paxos) as servers:
+        with cluster(hosts, sync=sync, heap=heap, paxos=paxos, lasting=lasting) as servers:
             yield servers
 
 
@@ -224,7 +232,10 @@ def main() -> None:
     parser.add_argument("--servers", type=int, default=1, help="servers of Cassandra, on loopback addresses")
     parser.add_argument("--sync", default="batch", choices=("batch", "group", "periodic"), help="commitlog_sync")
     parser.add_argument("--paxos", default="v1", choices=("v1", "v2"), help="paxos_variant")
-    parser.add_argument("--heap", default="256M", help="of each server")
+    parser.add_argument("--heap", default="1G", help="of each server")
+    parser.add_argument(
+        "--brief", action="store_true", help="servers with the settings of tests, which start fast and are slow"
+    )
     parser.add_argument("--shards", default="1,4,16,64", help="one or several numbers")
     parser.add_argument("--sizes", default="50", help="timers of each commit, one or several numbers")
     parser.add_argument(
@@ -236,12 +247,16 @@ def main() -> None:
     loads = [{"size": int(number)} for number in args.sizes.split(",") if number]
     loads += [{"clients": int(number)} for number in args.in_flight.split(",") if number]
     title = f"servers: {args.servers}, heap: {args.heap}, commitlog_sync: {args.sync}, paxos_variant: {args.paxos}"
+    title += ", settings of tests" if args.brief else ""
     found = []
-    with _servers(args.servers, args.sync, args.heap, args.paxos) as servers:
+    with _servers(args.servers, args.sync, args.heap, args.paxos, lasting=not args.brief) as servers:
+        warm_up_s = _WARM_UP_BRIEF_S if args.brief else _WARM_UP_S
         for shards in map(int, args.shards.split(",")):
             for load in loads:
                 print(f"measuring {shards} shards, {load} …", file=sys.stderr, flush=True)
-                found.append(asyncio.run(measure(servers, shards, seconds=args.seconds, **load)))
+                found.append(asyncio.run(measure(servers, shards, warm_up_s=warm_up_s, seconds=args.seconds, **load)))
+                # The next ones find warm servers.
+                warm_up_s = _WARM_UP_BRIEF_S
     show(title, found)
     path = args.out / f"cassandra-{time.strftime('%Y%m%dT%H%M%S')}.json"
     path.parent.mkdir(parents=True, exist_ok=True)

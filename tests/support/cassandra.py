@@ -23,13 +23,14 @@ _START_TIMEOUT_S = 180
 
 class CassandraServer(ServerProgram):
     """One node. `sync` is its `commitlog_sync`; `host` its loopback address, `seed` the address and storage port of another
-    node, whose cluster it joins; `paxos` its `paxos_variant`."""
+    node, whose cluster it joins; `paxos` its `paxos_variant`. One that is `lasting` has the compiler, the collector of
+    garbage and the room for writes that servers have outside of tests: it starts slower, and is faster after a minute."""
 
     end_timeout_s = 60.0
 
     def __init__(
         self, *, sync: str = "batch", host: str = "127.0.0.1", seed: str | None = None, storage_port: int | None = None,
-        token: int = 0, heap: str = "256M", paxos: str = "v1",
+        token: int = 0, heap: str = "256M", paxos: str = "v1", lasting: bool = False,
     ) -> None:  # fmt: skip
         self._java = _java()
         self._sync = sync
@@ -37,6 +38,7 @@ class CassandraServer(ServerProgram):
         self._token = token
         self._heap = heap
         self._paxos = paxos
+        self._lasting = lasting
         self._fixed_storage_port = storage_port
         self.host = host
         super().__init__("cassandra")
@@ -65,7 +67,9 @@ class CassandraServer(ServerProgram):
         text = (_FILES / "cassandra.yaml").read_text()
         values = {"host": self.host, "port": port, "storage_port": storage_port, "folder": self.folder,
                   "seed": self._seed or f"{self.host}:{storage_port}", "sync": self._sync,
-                  "sync_extra": extra[self._sync], "paxos": self._paxos}  # fmt: skip
+                  "sync_extra": extra[self._sync], "paxos": self._paxos,
+                  "memtables": "256MiB" if self._lasting else "64MiB",
+                  "commitlog": "1GiB" if self._lasting else "64MiB"}  # fmt: skip
         (conf / "cassandra.yaml").write_text(text.format(**values))
         (conf / "logback.xml").write_text((_FILES / "logback.xml").read_text())
         self.storage_port = storage_port
@@ -76,7 +80,9 @@ class CassandraServer(ServerProgram):
         lib = library()
         agent = next(iter(lib.glob("jamm-*.jar")))
         # A node waits for what the others report; alone it need not.
-        files = ("jvm", "alone" if self._seed is None else "together")
+        files = (
+            "jvm", "lasting" if self._lasting else "brief", "alone" if self._seed is None else "together"
+        )  # fmt: skip
         options = [option for name in files for option in (_FILES / f"{name}.txt").read_text().split()]
         properties = {"cassandra.config": f"file://{self.folder}/conf/cassandra.yaml", "cassandra.storagedir": self.folder,
                       "logback.configurationFile": f"file://{self.folder}/conf/logback.xml",
@@ -106,6 +112,7 @@ def cluster(
     sync: str = "batch",
     heap: str = "256M",
     paxos: str = "v1",
+    lasting: bool = False,
 ) -> Iterator[list[CassandraServer]]:
     """Nodes of one cluster on these addresses, running, each with an equal part of the tokens."""
     port, storage_port = free_port(), free_port()
@@ -121,6 +128,7 @@ def cluster(
                 token=token,
                 heap=heap,
                 paxos=paxos,
+                lasting=lasting,
             )
             servers.append(server)
             # The driver reaches all nodes by one port.
