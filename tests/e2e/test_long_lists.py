@@ -120,6 +120,13 @@ async def test_list_loads_rows_on_scrolling_and_keeps_its_position(shown: Window
     await page.evaluate("scrollTo(0, 0)")
     await expect(page.locator("tr[data-id='t00000']")).to_be_in_viewport()
     await expect(page).not_to_have_url(re.compile("cursor="))
+    # A message over the list is not what is at its upper edge.
+    await page.evaluate("""() => {
+        const cover = document.body.appendChild(document.createElement("div"));
+        cover.style.cssText = "position: fixed; inset: 0; z-index: 99";
+    }""")
+    await show_row(page, "t00150", "center")
+    await page.evaluate("document.body.lastElementChild.remove()")
     await page.locator("#q").fill("t0069")
     await expect(rows).to_have_count(10)
 

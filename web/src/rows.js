@@ -168,10 +168,16 @@ function add(added, below) {
 
 const kept = () => new Map(JSON.parse(sessionStorage.getItem(STORE)));
 
+// The row at the upper edge, below whatever lies over the list there, such as a message.
+function topmost() {
+  const top = (document.querySelector("#results thead")?.getBoundingClientRect().bottom ?? 0) + 4;
+  const rows = document.elementsFromPoint(innerWidth / 2, top).map((each) => each.closest("#results tr[data-v]"));
+  return rows.find((each) => each);
+}
+
 function keep() {
   if (!results() || dialogIsOpen()) return;
-  const top = (document.querySelector("#results thead")?.getBoundingClientRect().bottom ?? 0) + 4;
-  const row = document.elementFromPoint(innerWidth / 2, top)?.closest("#results tr[data-v]");
+  const row = topmost();
   if (!row) return;
   const url = new URL(location);
   if (cursorOf(row.parentElement)) url.searchParams.set("cursor", cursorOf(row.parentElement));
