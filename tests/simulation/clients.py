@@ -29,7 +29,7 @@ from tocsin.model.timer import Changes, Timer
 from tocsin.ports.store import Found
 from tocsin.timers.engine.rows import ExistingRow, OpKind, Row, WriteOp
 from tocsin.timers.listing import TimerView
-from tocsin.timers.writing import SingleCreate, is_plain
+from tocsin.timers.writing import is_plain
 
 from .ledger import ABSENT
 from .receiver import payload_of, secret_number, token_of
@@ -257,8 +257,7 @@ class Client:
                 client, writes = Noted(lambda result: answer.set_result(_row(result))), service._writes
                 if op.kind is OpKind.CREATE and op.condition is None:
                     assert op.timer is not None
-                    creates = SingleCreate(writes, self.shard_id, op.uuid, op.timer, client)
-                    writes.create(self.shard_id, creates)
+                    service.creating.arrivals.add(self.shard_id, op.uuid, op.timer, client)
                 else:
                     writes.submit(self.shard_id, op, client)
             except TocsinError as error:

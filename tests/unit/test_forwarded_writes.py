@@ -21,12 +21,14 @@ from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import SystemClock
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.limits import EngineLimits
+from tocsin.timers.engine.parts import Creates
 from tocsin.timers.engine.rows import WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.service import TimerService, TimerView
 
 OWN = b"n" * 16
 DUE = 4_000_000_000_000_000
+LEASE_US = 600_000_000
 
 
 class Silent:
@@ -55,13 +57,13 @@ class Elsewhere:
 
 
 class Node:
-    """A node on a shared store."""
+    """A node on a shared store. Its lease outlasts every stall of a busy machine."""
 
     def __init__(self, store: MemoryStore, shards: int = 1, **limits: int) -> None:
         self.clock = SystemClock()
         self.context = Context(
-            store=store, caller=Silent(), clock=self.clock, limits=EngineLimits(**limits), observe=lambda event: None,
-            random=random.Random(1), incarnation=OWN,
+            store=store, caller=Silent(), clock=self.clock, limits=EngineLimits(**{"node_lease_us": LEASE_US} | limits),
+            observe=lambda event: None, random=random.Random(1), incarnation=OWN,
         )  # fmt: skip
         self.supervisor = Supervisor(self.context, node="n", address="", total_shards=shards, fatal=self._fatal)
         self.service = TimerService(self.context, self.supervisor, namespace_num_shards=shards, retention_us=10**12)
@@ -200,6 +202,41 @@ async def test_unknown_namespace_is_read_once_for_all_waiting_requests(node: Nod
     assert isinstance(await settled, NamespaceNotFound)
 
 
+async def test_creates_of_one_turn_of_the_event_loop_go_on_together(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard, together = node.supervisor.shards[0], list[int]()
+    accept = shard.accept_creates
+
+    def noted(creates: Creates, deadline_us: int) -> None:
+        together.append(len(creates.uuids))
+        accept(creates, deadline_us)
+
+    monkeypatch.setattr(shard, "accept_creates", noted)
+    for turn in (["a", "b", "a"], ["c"]):
+        created = [Awaited[TimerView | bytes | None]() for _ in turn]
+        for client, name in zip(created, turn, strict=True):
+            node.service.create_for(client, timer(name))
+        views = [await client for client in created]
+        assert [view.timer.id for view in views if isinstance(view, TimerView)] == turn
+    assert together == [3, 1]
+    assert node.service.writes_waiting == 0
+
+
+async def test_each_create_of_a_turn_goes_to_the_owner_of_its_shard(node: Node) -> None:
+    elsewhere = Elsewhere()
+    elsewhere.answer = ShardMoved("nobody")
+    node.service.connect(elsewhere, elsewhere)  # type: ignore[arg-type]
+    node.supervisor.shards[0].closed = True
+    outcomes: list[object] = []
+    for name in ("a", "b", "c"):
+        node.service.create_for(Noted(outcomes.append), timer(name))
+    await asyncio.sleep(0)
+    assert [write.timer.id for write in elsewhere.writes if write.timer is not None] == ["a", "b", "c"]
+    assert [type(outcome) for outcome in outcomes] == [ShardMoved] * 3
+    assert node.service.writes_waiting == 0
+
+
 async def test_client_of_a_create_that_fails_unexpectedly_gets_the_exception(node: Node) -> None:
     async def broken(*kinds: str, urgent: bool) -> tuple[int, ...]:
         raise LookupError("a defect")
@@ -255,6 +292,18 @@ async def test_answered_write_is_freed_at_once(node: Node) -> None:
         await node.service.create_many([timer(f"many-{number}") for number in range(50)])
         await node.service.create(timer("one"))
         await node.service.delete("default", "one")
+        assert ops_in_circles() == 0
+    finally:
+        gc.enable()
+
+
+async def test_refused_write_is_freed_at_once(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node.supervisor.lease, "_last_ok", node.clock.boottime_us() - LEASE_US)
+    gc.collect()
+    gc.disable()
+    try:
+        answers = await node.service.create_many([timer(f"many-{number}") for number in range(50)])
+        assert all(isinstance(answer, ShardMoved) for answer in answers)
         assert ops_in_circles() == 0
     finally:
         gc.enable()

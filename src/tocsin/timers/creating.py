@@ -20,12 +20,11 @@ from tocsin.timers.namespaces import Namespaces
 from tocsin.timers.quotas import QuotaGate
 from tocsin.timers.redacted import restore_secrets
 from tocsin.timers.writing import (
+    Arrivals,
     BatchOfCreates,
     CreateClient,
     CreateOutcome,
     Outcomes,
-    PackedCreate,
-    SingleCreate,
     Writes,
     create_op,
     is_plain,
@@ -50,6 +49,8 @@ class Creating:
         self._credentials = credentials
         self._context, self._namespaces, self._quotas, self._writes = context, namespaces, quotas, writes
         self._get_many = get_many
+        #: Creates of clients that wait for one each.
+        self.arrivals = Arrivals(writes)
         self._shared = not context.store.capabilities.exclusive
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -70,8 +71,8 @@ class Creating:
         unknown = self._shared and timer.namespace not in self._context.namespaces
         if not isinstance(timer, Timer):
             if not (unknown or self._context.quotas):
-                shard_id = self._namespaces.shard_of(timer.namespace, uuid := timer.uuid)
-                self._writes.create(shard_id, PackedCreate(self._writes, shard_id, uuid, timer, client))
+                uuid = timer.uuid
+                self.arrivals.add(self._namespaces.shard_of(timer.namespace, uuid), uuid, timer, client)
                 return
             timer = unpacked(timer)
         seal_timer(timer, sealer(self._context.seals, timer.namespace))
@@ -85,7 +86,7 @@ class Creating:
             uuid = timer_uuid(timer.namespace, timer.id)
             shard_id = self._namespaces.shard_of(timer.namespace, uuid)
             if is_plain(timer, condition):
-                self._writes.create(shard_id, SingleCreate(self._writes, shard_id, uuid, timer, client))
+                self.arrivals.add(shard_id, uuid, timer, client)
             else:
                 assert condition is not None
                 self._writes.submit(shard_id, create_op(uuid, timer, condition), client)

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import httptools
+import msgspec
 import pytest
 import uvicorn
 from api_server import Keys, make_api
@@ -23,9 +24,10 @@ from tocsin.model.access import Role
 from tocsin.ports.observer import ClientRefused
 from tocsin.web.api.app import Api
 from tocsin.web.api.clients import Clients, Waits
+from tocsin.web.api.guard import CLOSE, encoded, encoded_json
 from tocsin.web.api.heads import HEAD_BYTES_MAX, HEADS_MAX
 from tocsin.web.api.protocol import ApiProtocol
-from tocsin.web.api.request import ApiLimits
+from tocsin.web.api.request import ApiLimits, ApiRequest
 
 JSON = b"content-type: application/json\r\n"
 BODY = json.dumps({"namespace": "default", "id": "a", "delay": "1h", "callbackUrl": "https://a.example/x"}).encode()
@@ -36,8 +38,8 @@ UPGRADE = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-setting
 class Transport(asyncio.Transport):
     """Records what is written; reports its end later, as a real transport does."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__({"peername": ("127.0.0.1", 5), "sockname": ("127.0.0.1", 80)})
+    def __init__(self, loop: asyncio.AbstractEventLoop, client: str) -> None:
+        super().__init__({"peername": (client, 5), "sockname": ("127.0.0.1", 80)})
         self._loop = loop
         self.sent = b""
         self.paused = self.closing = False
@@ -79,10 +81,10 @@ class Transport(asyncio.Transport):
 class Connection:
     """A client's connection to an application, without a network."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, client: str = "127.0.0.1") -> None:
         self.api = api
         loop = asyncio.get_running_loop()
-        self.transport = Transport(loop)
+        self.transport = Transport(loop, client)
         config = uvicorn.Config(api, lifespan="off", access_log=False, log_config=None)
         self.protocol = ApiProtocol(api, config, ServerState(), {}, loop)
         self.transport.protocol = self.protocol
@@ -234,6 +236,31 @@ async def test_known_head_is_served_with_another_body_and_checked_key() -> None:
     await connection.send(post(authorized))
     await connection.idle()
     assert connection.statuses()[3:] == [401]
+
+
+async def test_a_known_head_is_checked_for_each_client_whose_key_is_for_some_addresses() -> None:
+    keys = Keys()
+    keys.add("secret", Role.WRITE)
+    ((key_hash, key),) = keys.known.items()
+    keys.known[key_hash] = msgspec.structs.replace(key, sources=("127.0.0.1/32",))
+    api = make_api(FakeTimerService(), keys)
+    known, other = Connection(api), Connection(api, "127.0.0.2")
+    text = post(b"authorization: Bearer secret\r\n")
+    await known.send(text)
+    await known.idle()
+    # In one turn of the event loop.
+    await asyncio.gather(known.send(text), other.send(text))
+    await known.idle()
+    await other.idle()
+    assert known.statuses() == [200, 200]
+    assert other.statuses() == [403]
+
+
+async def test_a_response_in_one_step_has_the_bytes_of_any_other() -> None:
+    api = new_api()
+    request = ApiRequest({}, "01-a", None, api.proxies)
+    response = api.response(api.direct[b"/api/v1/timers/create"], request, b'{"id":"a"}')
+    assert encoded_json(200, b'{"id":"a"}', "01-a", CLOSE) == encoded(response, CLOSE)
 
 
 async def test_known_heads_are_bounded_and_may_come_again() -> None:

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from tocsin.keys import ApiKeys
+from tocsin.model.access import ApiKey
 from tocsin.model.audit import AuditSource
 from tocsin.model.errors import TocsinError
 from tocsin.model.ids import CountedUuid7
@@ -160,6 +161,8 @@ class Api:
         #: The route of pings without a body.
         self.pings_route = pinging
         self.heads = KnownHeads()
+        # What this turn of the event loop has admitted.
+        self._admitted: dict[Head, ApiKey | None] = {}
         # Without these references the loop alone would refer to the tasks, weakly.
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -203,10 +206,11 @@ class Api:
         try:
             if not head.accepted:
                 self.gate.check_size(head.sent, headers)
-            request.key = self.gate.admit(route, headers, request.client, request.parameters, _NOT_RELAYED)
-            if not head.accepted:
+                request.key = self.gate.admit(route, headers, request.client, request.parameters, _NOT_RELAYED)
                 check_content_type(headers)
                 head.accepted = True
+            else:
+                request.key = self._admitted_again(head, request)
             request.now_us = self._clock.now_us()
             if route.shortcut is not None and route.shortcut(request, body):
                 return
@@ -223,6 +227,19 @@ class Api:
             task.add_done_callback(self._tasks.discard)
         else:
             request.resolve(result)
+
+    def _admitted_again(self, head: Head, request: ApiRequest) -> ApiKey | None:
+        """`RequestGate.admit` for a head that has been admitted before; once for all its requests of one turn of the event
+        loop, as far as it does not depend on the client's address."""
+        admitted = self._admitted
+        if head in admitted:
+            return admitted[head]
+        key = self.gate.admit(head.route, head.headers, request.client, request.parameters, _NOT_RELAYED)
+        if key is None or not key.sources:
+            if not admitted:
+                asyncio.get_running_loop().call_soon(admitted.clear)
+            admitted[head] = key
+        return key
 
     async def _serve(
         self,
