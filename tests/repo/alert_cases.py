@@ -38,6 +38,15 @@ class Series:
 
 
 @dataclass(frozen=True)
+class Harmless:
+    """What resembles the trouble of an alert and is none, by series in promtool's notation: it never fires."""
+
+    alert: str
+    series: dict[str, str]
+    minutes: int
+
+
+@dataclass(frozen=True)
 class Case:
     """An alert that is still quiet `quiet_min` minutes into the trouble (negative: it has no `for`), fires at `fires_min`,
     and is over `over_min` minutes after the trouble has ended, which takes `lasts_min` (negative: it does not end)."""
@@ -83,6 +92,11 @@ CASES = (
         (1, 8, 60, 20),
         _grows('tocsin_requests_total{operation="createTimer",status="503"}', 10),
         _grows('tocsin_requests_total{operation="createTimer",status="200"}', 90, 100),
+        # A load balancer and Prometheus ask more often than clients do, and a node that restarts is not ready.
+        _grows('tocsin_requests_total{operation="readiness",status="503"}', 120, 120),
+        _grows('tocsin_requests_total{operation="readiness",status="200"}', 9000, 9000),
+        _grows('tocsin_requests_total{operation="health",status="200"}', 9000, 9000),
+        _grows('tocsin_requests_total{operation="metrics",status="200"}', 9000, 9000),
     ),
     _case("TocsinClusterSecretDiffers", (0.75, 1.5, 0.5), _is("tocsin_nodes_secret_differs", 0, 1)),
     _case("TocsinNodeNameShared", (0.75, 1.5, 0.5), _is("tocsin_node_names_shared", 0, 1)),
@@ -257,5 +271,17 @@ BURSTS = (
         "TocsinMonitorsExcused",
         (-1, 1, -1),
         _is('tocsin_monitor_periods_total{namespace="a",outcome="excused"}', None, 5),
+    ),
+)
+
+HARMLESS = (
+    # A node that restarts is not ready, and a load balancer asks it again and again.
+    Harmless(
+        "TocsinRequestsFail",
+        {
+            'tocsin_requests_total{job="tocsin",instance="a:8080",operation="createTimer",status="200"}': "0+25x240",
+            'tocsin_requests_total{job="tocsin",instance="a:8080",operation="readiness",status="503"}': "0x80 1+2x80 160x80",
+        },
+        60,
     ),
 )
