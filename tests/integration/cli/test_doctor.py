@@ -19,6 +19,9 @@ def test_a_machine_without_a_store_is_ready_for_one(tocsin, monkeypatch, tmp_pat
     assert ran.code == 0, ran.out
     lines = [line.split()[:2] for line in ran.out.splitlines()]
     assert ["warn", "settings"] in lines and ["ok", "store"] in lines and ["ok", "port"] in lines
+    monkeypatch.setenv("TOCSIN_UI_ORIGINS", "https://tocsin.example")
+    ran = tocsin("doctor", "--json")
+    assert (ran.code, found(ran)["keys"][0]) == (1, "fail")
     assert list(tmp_path.iterdir()) == []
 
 
