@@ -38,12 +38,14 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Harmless:
-    """What resembles the trouble of an alert and is none, by series in promtool's notation: it never fires."""
+class Course:
+    """What series in promtool's notation, one sample each 15 seconds, mean to an alert: whether it fires within these
+    minutes."""
 
     alert: str
     series: dict[str, str]
     minutes: int
+    fires: bool = False
 
 
 @dataclass(frozen=True)
@@ -274,9 +276,19 @@ BURSTS = (
     ),
 )
 
-HARMLESS = (
+
+def _attempts(outcome: str) -> str:
+    return f'tocsin_attempts_total{{job="tocsin",instance="a:8080",namespace="a",outcome="{outcome}"}}'
+
+
+def _occurrences(outcome: str) -> str:
+    return f'tocsin_occurrences_total{{job="tocsin",instance="a:8080",namespace="a",outcome="{outcome}"}}'
+
+
+#: Trouble of other kinds, and what resembles it.
+COURSES = (
     # A node that restarts is not ready, and a load balancer asks it again and again.
-    Harmless(
+    Course(
         "TocsinRequestsFail",
         {
             'tocsin_requests_total{job="tocsin",instance="a:8080",operation="createTimer",status="200"}': "0+25x240",
@@ -285,5 +297,49 @@ HARMLESS = (
         60,
     ),
     # All other nodes crash at once.
-    Harmless("TocsinPeersLost", {'tocsin_peer_losses_total{job="tocsin",instance="a:8080"}': "0x80 30x80"}, 40),
+    Course("TocsinPeersLost", {'tocsin_peer_losses_total{job="tocsin",instance="a:8080"}': "0x80 30x80"}, 40),
+    # A new cluster whose node restarts five minutes later: few of those fail that were counted before and since.
+    Course(
+        "TocsinTimersFail",
+        {
+            _attempts("failed"): "_x40 1+1x20 stale",
+            _attempts("done"): "_x40 30+30x20 0+1x60",
+        },
+        40,
+    ),
+    Course(
+        "TocsinSchedulesFail",
+        {
+            _occurrences("failed"): "_x40 1+1x3 4x16 stale",
+            _occurrences("completed"): "_x40 10+10x20 0+0.1x60",
+        },
+        40,
+    ),
+    # The same, where enough happened only with what was counted before.
+    Course(
+        "TocsinTimersExpire",
+        {'tocsin_timers_expired_total{job="tocsin",instance="a:8080",namespace="a"}': "_x40 1x4 4x15 1x5 3x60"},
+        40,
+        fires=True,
+    ),
+    Course(
+        "TocsinSchedulesOverlap",
+        {
+            'tocsin_occurrences_missed_total{job="tocsin",instance="a:8080",namespace="a",reason="overlap"}': (
+                "_x40 1x4 4x15 1x5 3x120"
+            )
+        },
+        60,
+        fires=True,
+    ),
+    Course(
+        "TocsinMonitorsLate",
+        {
+            'tocsin_monitors_changed_total{job="tocsin",instance="a:8080",namespace="a",kind="late"}': (
+                "_x40 1x4 8x15 1x5 6x60"
+            )
+        },
+        20,
+        fires=True,
+    ),
 )

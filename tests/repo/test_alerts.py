@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import tocsin.server.node  # noqa: F401 -- the modules of a node declare its events
-from tests.repo.alert_cases import BURSTS, CALM_MIN, CASES, HARMLESS, Case
+from tests.repo.alert_cases import BURSTS, CALM_MIN, CASES, COURSES, Case
 from tests.support.cases import each
 from tests.support.promtool import promtool
 from tocsin.ports.event import AnyEvent, declared
@@ -142,7 +142,7 @@ def test_alerts_fire_for_what_happens_for_the_first_time_and_at_once(tmp_path: P
     promtool("test", "rules", tmp_path / "bursts.test.yml")
 
 
-def test_alerts_stay_quiet_where_nothing_is_wrong(tmp_path: Path):
+def test_alerts_fire_in_trouble_and_not_in_what_resembles_it(tmp_path: Path):
     tests = [
         {
             "interval": "15s",
@@ -150,18 +150,20 @@ def test_alerts_stay_quiet_where_nothing_is_wrong(tmp_path: Path):
             "input_series": [{"series": series, "values": values} for series, values in case.series.items()],
             "promql_expr_test": [
                 {
-                    "expr": f'last_over_time(ALERTS{{alertname="{case.alert}",alertstate="firing"}}[{case.minutes}m])',
+                    "expr": (
+                        f'count(last_over_time(ALERTS{{alertname="{case.alert}",alertstate="firing"}}[{case.minutes}m]))'
+                    ),
                     "eval_time": f"{case.minutes}m",
-                    "exp_samples": [],
+                    "exp_samples": [{"labels": "{}", "value": 1}] if case.fires else [],
                 }
             ],
         }
-        for case in HARMLESS
+        for case in COURSES
     ]
-    assert {case.alert for case in HARMLESS} <= set(ALERTS)
+    assert {case.alert for case in COURSES} <= set(ALERTS)
     test = {"rule_files": [str(path) for path in RULES], "evaluation_interval": "1m", "tests": tests}
-    (tmp_path / "harmless.test.yml").write_text(json.dumps(test))
-    promtool("test", "rules", tmp_path / "harmless.test.yml")
+    (tmp_path / "courses.test.yml").write_text(json.dumps(test))
+    promtool("test", "rules", tmp_path / "courses.test.yml")
 
 
 def test_every_alert_names_its_severity_and_its_runbook():

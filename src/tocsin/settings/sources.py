@@ -115,8 +115,8 @@ def _file(path: str | Path) -> dict[str, Entry]:
         place = f"{path}, line {_line_of(text, key)}"
         if key in known:
             entries[known[key]] = Entry(value, Source(Origin.FILE, place))
+        # A known table may be empty: all its settings are comments.
         elif value != {} or not any(name.startswith(f"{key}.") for name in known):
-            # Of a known table nothing is left where all its settings are comments.
             wrong.append(f"{key} ({place}) {fault_of(key, known)}")
     if wrong:
         raise ConfigError("\n".join(wrong))
