@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 
+import pytest
+
+from tests.integration.cli.conftest import answer
 from tests.support.ports import free_port
+from tocsin.cli.receiver import ReceiverResponse
 
 
 def found(ran) -> dict[str, tuple[str, str]]:
@@ -53,3 +57,21 @@ def test_what_would_stop_a_server_fails(tocsin, monkeypatch, tmp_path, scripted)
         connection.execute("PRAGMA application_id = 1")
     connection.close()
     assert "another application" in found(tocsin("doctor", "--json"))["store"][1]
+
+
+@pytest.mark.parametrize(
+    ("ready", "status", "result"),
+    [
+        (answer({"status": "ready"}), 404, "warn"),
+        (answer({"status": "ready"}), 403, "fail"),
+        # Any web server has pages, and lacks this one.
+        (ReceiverResponse(200, b"<h1>Welcome</h1>"), 404, "fail"),
+    ],
+)
+def test_metrics_that_a_proxy_hides_are_a_warning(tocsin, monkeypatch, scripted, ready, status, result):
+    monkeypatch.setenv("TOCSIN_PORT", str(free_port()))
+    scripted.script = [ready, ReceiverResponse(status)]
+    ran = tocsin("doctor", "--json", "--server", scripted.url)
+    verdict, text = found(ran)["metrics"]
+    assert (verdict, ran.code) == (result, int(result == "fail"))
+    assert f"responded {status}" in text
