@@ -38,6 +38,17 @@ class Series:
 
 
 @dataclass(frozen=True)
+class Course:
+    """What series in promtool's notation, one sample each 15 seconds, mean to an alert: whether it fires within these
+    minutes."""
+
+    alert: str
+    series: dict[str, str]
+    minutes: int
+    fires: bool = False
+
+
+@dataclass(frozen=True)
 class Case:
     """An alert that is still quiet `quiet_min` minutes into the trouble (negative: it has no `for`), fires at `fires_min`,
     and is over `over_min` minutes after the trouble has ended, which takes `lasts_min` (negative: it does not end)."""
@@ -83,6 +94,11 @@ CASES = (
         (1, 8, 60, 20),
         _grows('tocsin_requests_total{operation="createTimer",status="503"}', 10),
         _grows('tocsin_requests_total{operation="createTimer",status="200"}', 90, 100),
+        # A load balancer and Prometheus ask more often than clients do, and a node that restarts is not ready.
+        _grows('tocsin_requests_total{operation="readiness",status="503"}', 120, 120),
+        _grows('tocsin_requests_total{operation="readiness",status="200"}', 9000, 9000),
+        _grows('tocsin_requests_total{operation="health",status="200"}', 9000, 9000),
+        _grows('tocsin_requests_total{operation="metrics",status="200"}', 9000, 9000),
     ),
     _case("TocsinClusterSecretDiffers", (0.75, 1.5, 0.5), _is("tocsin_nodes_secret_differs", 0, 1)),
     _case("TocsinNodeNameShared", (0.75, 1.5, 0.5), _is("tocsin_node_names_shared", 0, 1)),
@@ -161,7 +177,7 @@ CASES = (
         _is("tocsin_shards_owned", 4, 4),
         _grows('tocsin_shards_lost_total{reason="fenced"}', 1),
     ),
-    _case("TocsinPeersLost", (5, 10, 11), _grows("tocsin_peer_losses_total", 2)),
+    _case("TocsinPeersLost", (6, 10, 6), _grows("tocsin_peer_losses_total", 2)),
     _case("TocsinPeersRefused", (-1, 1, 11), _grows('tocsin_peers_refused_total{reason="secret"}', 4)),
     _case("TocsinWritesWithoutOwner", (0.25, 1, 0.5), _is("tocsin_writes_without_owner", 0, 5)),
     _case(
@@ -257,5 +273,73 @@ BURSTS = (
         "TocsinMonitorsExcused",
         (-1, 1, -1),
         _is('tocsin_monitor_periods_total{namespace="a",outcome="excused"}', None, 5),
+    ),
+)
+
+
+def _attempts(outcome: str) -> str:
+    return f'tocsin_attempts_total{{job="tocsin",instance="a:8080",namespace="a",outcome="{outcome}"}}'
+
+
+def _occurrences(outcome: str) -> str:
+    return f'tocsin_occurrences_total{{job="tocsin",instance="a:8080",namespace="a",outcome="{outcome}"}}'
+
+
+#: Trouble of other kinds, and what resembles it.
+COURSES = (
+    # A node that restarts is not ready, and a load balancer asks it again and again.
+    Course(
+        "TocsinRequestsFail",
+        {
+            'tocsin_requests_total{job="tocsin",instance="a:8080",operation="createTimer",status="200"}': "0+25x240",
+            'tocsin_requests_total{job="tocsin",instance="a:8080",operation="readiness",status="503"}': "0x80 1+2x80 160x80",
+        },
+        60,
+    ),
+    # All other nodes crash at once.
+    Course("TocsinPeersLost", {'tocsin_peer_losses_total{job="tocsin",instance="a:8080"}': "0x80 30x80"}, 40),
+    # A new cluster whose node restarts five minutes later: few of those fail that were counted before and since.
+    Course(
+        "TocsinTimersFail",
+        {
+            _attempts("failed"): "_x40 1+1x20 stale",
+            _attempts("done"): "_x40 30+30x20 0+1x60",
+        },
+        40,
+    ),
+    Course(
+        "TocsinSchedulesFail",
+        {
+            _occurrences("failed"): "_x40 1+1x3 4x16 stale",
+            _occurrences("completed"): "_x40 10+10x20 0+0.1x60",
+        },
+        40,
+    ),
+    # The same, where enough happened only with what was counted before.
+    Course(
+        "TocsinTimersExpire",
+        {'tocsin_timers_expired_total{job="tocsin",instance="a:8080",namespace="a"}': "_x40 1x4 4x15 1x5 3x60"},
+        40,
+        fires=True,
+    ),
+    Course(
+        "TocsinSchedulesOverlap",
+        {
+            'tocsin_occurrences_missed_total{job="tocsin",instance="a:8080",namespace="a",reason="overlap"}': (
+                "_x40 1x4 4x15 1x5 3x120"
+            )
+        },
+        60,
+        fires=True,
+    ),
+    Course(
+        "TocsinMonitorsLate",
+        {
+            'tocsin_monitors_changed_total{job="tocsin",instance="a:8080",namespace="a",kind="late"}': (
+                "_x40 1x4 8x15 1x5 6x60"
+            )
+        },
+        20,
+        fires=True,
     ),
 )

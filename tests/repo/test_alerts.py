@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import tocsin.server.node  # noqa: F401 -- the modules of a node declare its events
-from tests.repo.alert_cases import BURSTS, CALM_MIN, CASES, Case
+from tests.repo.alert_cases import BURSTS, CALM_MIN, CASES, COURSES, Case
 from tests.support.cases import each
 from tests.support.promtool import promtool
 from tocsin.ports.event import AnyEvent, declared
@@ -140,6 +140,30 @@ def test_alerts_fire_for_what_happens_for_the_first_time_and_at_once(tmp_path: P
     }
     (tmp_path / "bursts.test.yml").write_text(json.dumps(test))
     promtool("test", "rules", tmp_path / "bursts.test.yml")
+
+
+def test_alerts_fire_in_trouble_and_not_in_what_resembles_it(tmp_path: Path):
+    tests = [
+        {
+            "interval": "15s",
+            "name": case.alert,
+            "input_series": [{"series": series, "values": values} for series, values in case.series.items()],
+            "promql_expr_test": [
+                {
+                    "expr": (
+                        f'count(last_over_time(ALERTS{{alertname="{case.alert}",alertstate="firing"}}[{case.minutes}m]))'
+                    ),
+                    "eval_time": f"{case.minutes}m",
+                    "exp_samples": [{"labels": "{}", "value": 1}] if case.fires else [],
+                }
+            ],
+        }
+        for case in COURSES
+    ]
+    assert {case.alert for case in COURSES} <= set(ALERTS)
+    test = {"rule_files": [str(path) for path in RULES], "evaluation_interval": "1m", "tests": tests}
+    (tmp_path / "courses.test.yml").write_text(json.dumps(test))
+    promtool("test", "rules", tmp_path / "courses.test.yml")
 
 
 def test_every_alert_names_its_severity_and_its_runbook():

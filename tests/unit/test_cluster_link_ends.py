@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 import msgspec
@@ -24,6 +25,7 @@ from tocsin.cluster.wire import (
 from tocsin.model.errors import RequestExpired, ShardMoved, ShardUnavailable, Unavailable
 from tocsin.model.timer import encode_record
 from tocsin.ports.forward import Written
+from tocsin.ports.observer import PeerLeft, PeerLost
 
 
 async def test_a_result_that_only_a_later_release_can_decode_is_settled(pair: Pair) -> None:
@@ -224,3 +226,48 @@ async def test_requests_are_answered_and_fail_with_a_lost_connection(pair: Pair)
     with pytest.raises(Unavailable, match="broken"):
         await asking
     assert pair.link.idle
+
+
+def _losses(pair: Pair) -> list[str]:
+    return [event.reason for event in pair.events if isinstance(event, PeerLost)]
+
+
+async def test_an_outage_is_reported_when_it_begins_and_every_thirty_seconds_while_connecting_fails(pair: Pair) -> None:
+    pair.send("in doubt", budget_us=100 * SECOND)
+    await pair.turn()
+    pair.reachable = False
+    pair.link.lost("broken")
+
+    async def fails_again() -> None:
+        dials = pair.dials
+        while pair.dials < dials + 3:
+            await pair.turn()
+
+    await fails_again()
+    assert _losses(pair) == ["broken"]
+    pair.passes(30 * SECOND)
+    await fails_again()
+    assert _losses(pair) == ["broken", "connection refused"]
+    pair.reachable = True
+    while not pair.link.idle:
+        await pair.turn()
+    pair.reachable = False
+    pair.link.lost("broken again")
+    assert _losses(pair) == ["broken", "connection refused", "broken again"]
+
+
+async def test_a_node_that_stops_in_order_is_not_lost(pair: Pair) -> None:
+    pair.send("in doubt")
+    await pair.turn()
+    pair.reachable = False
+    assert pair.session is not None
+    pair.session.leave()
+    dials = pair.dials
+    while pair.dials < dials + 3:
+        await pair.turn()
+        pair.passes(60 * SECOND)
+    assert [type(event).__name__ for event in pair.events if type(event).__name__.startswith("Peer")] == [
+        "PeerConnected",
+        "PeerLeft",
+    ]
+    assert PeerLeft("there").severity() == logging.INFO

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 
 from tocsin.ports.store import Member
 from tocsin.server.doctor import Verdict, check_keys
@@ -33,8 +34,7 @@ def test_keys_that_expire_soon_and_a_public_server_without_any_are_reported():
     now_us = time.time_ns() // 1_000
 
     def verdict(expiries: list[int | None], **settings: object) -> Verdict:
-        (found,) = check_keys(load_settings(settings), expiries)
-        return found.verdict
+        return check_keys(load_settings(settings), expiries).verdict
 
     assert verdict([]) is Verdict.OK
     assert verdict([], host="0.0.0.0") is Verdict.FAIL
@@ -42,3 +42,27 @@ def test_keys_that_expire_soon_and_a_public_server_without_any_are_reported():
     assert verdict([], host="0.0.0.0", insecure=True) is Verdict.OK
     assert verdict([None, now_us + 400 * DAY_US], host="0.0.0.0") is Verdict.OK
     assert verdict([None, now_us + DAY_US]) is Verdict.WARN
+
+
+def test_without_keys_the_check_passes_where_the_server_starts(tmp_path: Path):
+    published = {"ui_origins": ["https://tocsin.example"]}
+
+    def found(**settings: object) -> tuple[Verdict, str]:
+        finding = check_keys(load_settings(settings), [])
+        return finding.verdict, finding.text
+
+    assert found() == (Verdict.OK, "none; from this machine none is required")
+    verdict, text = found(**published)
+    assert verdict is Verdict.FAIL
+    assert "reachable from other machines (ui.origins: https://tocsin.example)" in text
+    assert found(**published, insecure=True)[0] is Verdict.OK
+    assert (
+        found(host="0.0.0.0", oidc_issuer="https://idp", oidc_client_id="t", oidc_grants=["ops=admin"])[0] is Verdict.OK
+    )
+    key = tmp_path / "admin-key"
+    key.write_text("short")
+    assert found(**published, admin_key_file=key)[0] is Verdict.FAIL
+    key.write_text("k" * 40)
+    verdict, text = found(**published, admin_key_file=key)
+    assert verdict is Verdict.OK
+    assert "admin_key_file" in text

@@ -229,6 +229,11 @@ class TestRefusals:
             f"other.x ({path}, line 7) is not a setting; `tocsin config show` lists all",
         ]
 
+    def test_an_empty_table_sets_nothing_and_an_unknown_one_is_named_with_its_line(self, file):
+        path = file('port = 5\n\n[egress]\n# allow = ["127.0.0.1:9000"]\n')
+        assert load_settings({"config": path}).port == 5
+        assert refusal(config=file("port = 5\n\n[egres]\n")).startswith(f"egres ({path}, line 3) is not a setting")
+
     def test_a_key_without_its_table(self, file):
         assert "did you mean egress.allow?" in refusal(config=file("egress_allow = []"))
 

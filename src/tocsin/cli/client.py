@@ -43,6 +43,14 @@ class ServerRefused(Refused):
         super().__init__("\n".join(lines))
 
 
+class UnknownResponse(Refused):
+    """An error response that is none of Tocsin's, such as one of a proxy."""
+
+    def __init__(self, status: int, text: str) -> None:
+        self.status = status
+        super().__init__(text)
+
+
 class Client:
     """Calls one server. Safe to share between threads; a context manager."""
 
@@ -186,8 +194,9 @@ class Client:
     def _refusal(self, response: httpx.Response, hint: str = "") -> Refused:
         status, problem = response.status_code, _problem(response)
         if problem is None:
-            return Refused(
-                f"{self.server} responded {status} {response.reason_phrase}; check that it is a Tocsin server{hint}"
+            return UnknownResponse(
+                status,
+                f"{self.server} responded {status} {response.reason_phrase}; check that it is a Tocsin server{hint}",
             )
         errors = [(str(e.get("path", "")), str(e.get("reason", ""))) for e in problem.get("errors") or []]
         detail = str(problem.get("detail") or problem.get("message") or problem.get("title") or "")

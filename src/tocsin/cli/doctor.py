@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import platform
 from collections.abc import Iterator
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import typer
@@ -105,12 +106,13 @@ def _ours(settings: Settings) -> str | None:
 
 def _server(url: str, key: str | None) -> Iterator[Finding]:
     """The server named by the options: is it ready, which version, does the key read its metrics?"""
-    from tocsin.cli.client import ServerRefused
+    from tocsin.cli.client import ServerRefused, UnknownResponse
     from tocsin.server.doctor import Finding, Verdict
 
     with client_of(url, key, answer_timeout_s=_ANSWER_TIMEOUT_S) as client:
+        known = True
         try:
-            client.text("/readyz", retried=False)
+            known = client.text("/readyz", retried=False).startswith('{"status":"ready"')
         except ServerRefused as error:
             yield Finding(
                 "server", Verdict.FAIL, f"{url} is not ready: {error}", "docs/runbooks has a page for each reason"
@@ -125,6 +127,10 @@ def _server(url: str, key: str | None) -> Iterator[Finding]:
         try:
             build = selected(read_metrics(client), ["tocsin_build_info"])[0]
         except Failure as error:
+            if known and isinstance(error, UnknownResponse) and error.status == HTTPStatus.NOT_FOUND:
+                mend = "a proxy may hide it: ask a node"
+                yield Finding("metrics", Verdict.WARN, f"{url}/metrics responded 404", mend)
+                return
             yield Finding("metrics", Verdict.FAIL, str(error), "give a key that it knows with --key or TOCSIN_KEY")
         else:
             yield Finding("metrics", Verdict.OK, " ".join(build))

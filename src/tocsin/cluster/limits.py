@@ -63,6 +63,8 @@ class ClusterLimits:
     connect_timeout_us: int = 2 * SECOND
     #: Pause after connecting to another node failed.
     reconnect_interval_us: int = 200 * MS
+    #: How often an outage of a connection is reported again while attempts to connect fail.
+    outage_report_interval_us: int = 30 * SECOND
     #: Longest pause after another node refused this one, which grows with each refusal: the reason lasts.
     reconnect_refused_max_us: int = 30 * SECOND
     #: How often a node signals another on their connection that it is alive; writes are dated by it. Must be shorter

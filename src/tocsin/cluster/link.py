@@ -16,6 +16,7 @@ write can no longer be done:
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ from tocsin.model.errors import (
 )
 from tocsin.model.retry import backoff_us
 from tocsin.ports.forward import Write, WriteCompletion, Written
-from tocsin.ports.observer import PeerConnected, PeerLost, WritesForwarded, WritesSent
+from tocsin.ports.observer import PeerConnected, PeerLeft, PeerLost, WritesForwarded, WritesSent
 
 _TOO_LATE = "the request's deadline passed before the write could be sent to the shard's owner"
 
@@ -67,6 +68,8 @@ class PeerLink:
         self._dialing = False
         # How often in a row the other node refused this one.
         self._refusals = 0
+        # Until when failures belong to an outage that was reported: infinity after the node has left.
+        self._reported_until: float = 0
         self._closed = False
         self._last_id = 0
         self._tick = 0
@@ -185,7 +188,7 @@ class PeerLink:
         try:
             await self._dial(self.incarnation, self.address, self)
         except PeerUnreachable as error:
-            self._here.observe(PeerLost(self.address, str(error)))
+            self._report_loss(str(error))
             self._gone(str(error))
             self._refusals = self._refusals + 1 if isinstance(error, PeerRefuses) else 0
             first_us, max_us = self._limits.reconnect_interval_us, self._limits.reconnect_refused_max_us
@@ -206,6 +209,7 @@ class PeerLink:
             return
         self._channel = channel
         self._received_at = self._here.clock.boottime_us()
+        self._reported_until = 0
         self._here.observe(PeerConnected(self.address))
         # The other node has dropped the former connection with everything unread on it.
         doubtful, self._in_doubt = self._in_doubt, []
@@ -216,8 +220,16 @@ class PeerLink:
         """The connection is lost: unsent writes fail with ShardMoved, sent ones are in doubt."""
         if self._channel is None:
             return
-        self._here.observe(PeerLost(self.address, reason))
+        self._report_loss(reason)
         self._gone(reason)
+
+    def _report_loss(self, reason: str) -> None:
+        """Reports an outage when it begins, and at intervals while attempts to connect fail: what waits for a node that
+        crashed makes many of them until the node's shards have a new owner."""
+        now = self._here.clock.boottime_us()
+        if now >= self._reported_until:
+            self._reported_until = now + self._limits.outage_report_interval_us
+            self._here.observe(PeerLost(self.address, reason))
 
     def _gone(self, reason: str) -> None:
         """The connection is lost: unsent writes may go elsewhere, sent ones are in doubt."""
@@ -305,6 +317,8 @@ class PeerLink:
             if number > last_id and not answer.done():
                 answer.set_exception(NotSent(f"node {self.address} is stopping"))
         self._count("moved", len(unread))
+        self._reported_until = math.inf
+        self._here.observe(PeerLeft(self.address))
         self._break_off("the node is stopping")
         # It has released its shards; its announcement may have been lost with its own connections.
         self._here.placement.refresh()

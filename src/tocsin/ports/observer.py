@@ -245,9 +245,7 @@ class PageLoaded(Event, frozen=True):
     duration_us: int
     counter = Counter("tocsin_rows_loaded", "Timers loaded from the store into the windows.", by="rows")
     histograms = (
-        Histogram(
-            "tocsin_load_duration_seconds", "Duration of loading one page of timers.", DURATION_SECONDS, "duration_us"
-        ),
+        Histogram("tocsin_load_duration_seconds", "Duration of loading a page.", DURATION_SECONDS, "duration_us"),
     )
 
 
@@ -280,9 +278,7 @@ class RecordDamaged(Event, frozen=True):
     level = ERROR
     # Each reader of a list meets it again.
     line_limit = LineLimit(5)
-    counter = Counter(
-        "tocsin_records_damaged", "Times that a damaged record was left out of what was read, by kind.", ("kind",)
-    )
+    counter = Counter("tocsin_records_damaged", "Times that a damaged record was left out, by kind.", ("kind",))
 
 
 class NodeNameShared(Event, frozen=True):
@@ -383,10 +379,7 @@ class WriteRefused(Event, frozen=True):
     error: str
     level = ERROR
     line_limit = LineLimit(5, shards=True)
-    counter = Counter(
-        "tocsin_writes_refused",
-        "Writes of single timers that the store refused and that were removed from their batch.",
-    )
+    counter = Counter("tocsin_writes_refused", "Writes of single timers that were refused and left out of their batch.")
 
 
 class DispatchPaused(Event, frozen=True):
@@ -417,9 +410,7 @@ class ClockOffset(Event, frozen=True):
     """The node's clock minus the store's in microseconds, measured at a heartbeat."""
 
     offset_us: int
-    gauge = Gauge(
-        "tocsin_clock_offset_seconds", "This node's clock minus the store's, at the last heartbeat.", "offset_us"
-    )
+    gauge = Gauge("tocsin_clock_offset_seconds", "This node's clock minus the store's, last measured.", "offset_us")
 
 
 class ClockDistrusted(Event, frozen=True):
@@ -452,12 +443,23 @@ class PeerConnected(Event, frozen=True):
 
 
 class PeerLost(Event, frozen=True):
-    """A connection to another node could not be made, or ended."""
+    """A connection to another node ended, or could not be made. Repeated every 30 seconds while attempts to connect fail."""
 
     address: str
     reason: str
     level = WARNING
-    counter = Counter("tocsin_peer_losses", "Connections to other nodes that closed or could not be established.")
+    counter = Counter(
+        "tocsin_peer_losses",
+        "Connections to other nodes that broke or could not be made. An outage counts once, and again every 30 seconds while "
+        "attempts to connect fail; a node that stops in order does not count.",
+    )
+
+
+class PeerLeft(Event, frozen=True):
+    """Another node has closed its connection because it stops."""
+
+    address: str
+    level = INFO
 
 
 class PeerRefused(Event, frozen=True):
@@ -559,9 +561,7 @@ class StoreUnitsConsumed(Event, frozen=True):
 
     kind: str
     units: float
-    counter = Counter(
-        "tocsin_store_units", "Capacity units consumed in DynamoDB, by kind: read, write.", ("kind",), by="units"
-    )
+    counter = Counter("tocsin_store_units", "Units consumed in DynamoDB, by kind: read, write.", ("kind",), by="units")
 
 
 class ShardSizeEstimated(Event, frozen=True):

@@ -214,13 +214,25 @@ class Access:
     export: AuditExport | None
 
 
+def is_published(settings: Settings) -> bool:
+    """Whether other machines reach this server, at its address or through a proxy."""
+    return any(not loopback(host) for host in (settings.host, *settings.origin_hosts()))
+
+
+def fault_without_keys(settings: Settings) -> str | None:
+    """Why the server does not start while its store has no key; None if it does."""
+    if settings.insecure or settings.oidc.issuer is not None or not is_published(settings):
+        return None
+    where = f"ui.origins: {', '.join(settings.ui_origins)}" if loopback(settings.host) else settings.host
+    return f"the server is reachable from other machines ({where}) and has no API key"
+
+
 async def open_access(
     ends: AsyncExitStack, settings: Settings, store: Store, shards: int, node: str, observers: Observers
 ) -> Access:
     """Reads the keys, and keeps reading them; opens the export of the audit trail. Raises ConfigError if other machines reach
     the server and no key exists."""
-    exposed = [settings.host, *settings.origin_hosts()]
-    published = any(not loopback(host) for host in exposed)
+    published = is_published(settings)
     keys = Keyring(
         store,
         published=published,
@@ -244,12 +256,10 @@ async def open_access(
                 destinations=", ".join(touched.hosts),
                 remedy="list their addresses in egress.allow and restart",
             )
-    if keys.required and keys.empty and keys.provider is None:
-        why = f"ui.origins: {', '.join(settings.ui_origins)}" if loopback(settings.host) else settings.host
+    if keys.empty and (fault := fault_without_keys(settings)) is not None:
         raise ConfigError(
-            f"host: the server is reachable from other machines ({why}) and has no API key; create one with "
-            "`tocsin keys create`, name a file with the first one in admin_key_file, name an identity provider in "
-            "oidc.issuer, listen on 127.0.0.1 without ui.origins, or accept the risk with --insecure"
+            f"host: {fault}; create one with `tocsin keys create`, name a file with the first one in admin_key_file, name an "
+            "identity provider in oidc.issuer, listen on 127.0.0.1 without ui.origins, or accept the risk with --insecure"
         )
     count = observers.metrics.count
     sign_ins = SignIns(store, settings.ui, observers.observe)
@@ -280,12 +290,17 @@ def _open_provider(ends: AsyncExitStack, settings: Settings) -> Provider | None:
     return provider
 
 
-async def _create_admin_key(store: Store, path: Path, node: str) -> None:
-    """Stores the first key. Raises ConfigError for an unusable file, StoreError."""
+def read_admin_key(path: Path) -> ApiKey:
+    """The first key, whose secret the file has. Raises ConfigError for an unusable file."""
     try:
-        key = admin_key(read_secret(path, "admin_key_file"), time.time_ns() // 1_000)
+        return admin_key(read_secret(path, "admin_key_file"), time.time_ns() // 1_000)
     except ValueError as error:
         raise ConfigError(f"admin_key_file: the key in {path} {error}") from None
+
+
+async def _create_admin_key(store: Store, path: Path, node: str) -> None:
+    """Stores the first key. Raises ConfigError for an unusable file, StoreError."""
+    key = read_admin_key(path)
 
     async def record(action: AuditAction, key_id: str, details: dict[str, Detail]) -> None:
         about = {**details, "file": str(path)}

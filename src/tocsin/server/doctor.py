@@ -25,9 +25,10 @@ from tocsin.ports.bus import BrokerRefused, BusUnavailable
 from tocsin.ports.inbox import PROBE
 from tocsin.ports.seals import NoSeals
 from tocsin.ports.store import FORMAT, KEY_MAX, KEY_MIN, Member, ShardBatch, Store
+from tocsin.server.access import fault_without_keys, read_admin_key
 from tocsin.server.inbox import inbox_table
 from tocsin.server.neighbours import alive_members, fault_of
-from tocsin.server.peers import loopback, secrets_of
+from tocsin.server.peers import secrets_of
 from tocsin.server.seals import open_seals
 from tocsin.server.sockets import bind, url_of
 from tocsin.server.stores import newest_schema, open_store
@@ -117,6 +118,7 @@ async def check_store(settings: Settings) -> AsyncIterator[Finding]:
     scheme = settings.store_url().partition(":")[0]
     if scheme == "memory":
         yield Finding("store", Verdict.WARN, "memory:// loses everything with the process", "set store to a database")
+        yield check_keys(settings, [])
     elif scheme == "sqlite":
         for finding in _check_sqlite(settings):
             yield finding
@@ -129,6 +131,7 @@ def _check_sqlite(settings: Settings) -> Iterator[Finding]:
     path = settings.sqlite_path()
     if not path.exists():
         yield Finding("store", Verdict.OK, f"there is none yet at {path}; `tocsin serve` creates it")
+        yield check_keys(settings, [])
         return
     holder = lock_holder(path.parent / LOCK_FILE)
     used = "no server uses it" if holder is None else f"in use by the server with process id {holder}"
@@ -142,7 +145,7 @@ def _check_sqlite(settings: Settings) -> Iterator[Finding]:
     yield _schema(settings, path, found, f"{path}: read in {took_ms:.1f} ms; {used}")
     if not all(os.access(each, os.W_OK) for each in (path, path.parent)):
         yield Finding("store", Verdict.FAIL, f"{path} can't be written", "give file and folder to the server's user")
-    yield from check_keys(settings, found.key_expiries)
+    yield check_keys(settings, found.key_expiries)
     yield Finding("clock", Verdict.OK, "the store's is this machine's")
 
 
@@ -210,7 +213,7 @@ async def _questions(settings: Settings, store: Store, text: str) -> list[Findin
         if off
         else Finding("clock", Verdict.OK, f"{offset_s:+.3f} s from the store's")
     )
-    findings += check_keys(settings, [key.expires_at for key in await api_keys(store)])
+    findings.append(check_keys(settings, [key.expires_at for key in await api_keys(store)]))
     findings += await _check_neighbours(settings, store)
     findings.append(await _check_secrets(settings, store))
     return findings
@@ -262,25 +265,43 @@ async def _neighbour(settings: Settings, known: ClusterSecrets, member: Member) 
     )
 
 
-def check_keys(settings: Settings, expiries: list[int | None]) -> Iterator[Finding]:
+def check_keys(settings: Settings, expiries: list[int | None]) -> Finding:
     """There are keys where they are required, and none expires soon; by their expiries in microseconds, None: never."""
+    if not expiries:
+        return _check_no_keys(settings)
     now_us = time.time_ns() // 1_000
     notice_us = int(settings.keys_expiry_notice_s * 1e6)
     valid = [expiry for expiry in expiries if expiry is None or expiry > now_us]
     ending = [expiry for expiry in expiries if expiry is not None and expiry <= now_us + notice_us]
-    if not valid and not loopback(settings.host) and not settings.insecure and settings.admin_key_file is None:
+    if not valid and fault_without_keys(settings) is not None:
         mend = "tocsin keys create --role admin"
-        yield Finding("keys", Verdict.FAIL, f"none is valid, and {settings.host} requires one: no client gets in", mend)
-    elif ending:
+        return Finding("keys", Verdict.FAIL, "none of them is valid any more: no client gets in", mend)
+    if ending:
         first = format_instant(min(ending))
         mend = "create new ones, deploy them, then revoke these: tocsin keys list"
-        yield Finding(
+        return Finding(
             "keys", Verdict.WARN, f"{len(ending)} of {len(expiries)} expire soon or have, first at {first}", mend
         )
-    elif not valid:
-        yield Finding("keys", Verdict.OK, "none; from this machine none is required")
-    else:
-        yield Finding("keys", Verdict.OK, f"{len(valid)} valid, none expires soon")
+    return Finding("keys", Verdict.OK, f"{len(valid)} valid, none expires soon")
+
+
+def _check_no_keys(settings: Settings) -> Finding:
+    """What a server does that finds no key in its store."""
+    if settings.admin_key_file is not None:
+        try:
+            read_admin_key(settings.admin_key_file)
+        except ConfigError as error:
+            return Finding("keys", Verdict.FAIL, str(error), "correct the file, or leave the setting out")
+        return Finding("keys", Verdict.OK, "none yet; the server creates that of admin_key_file when it starts")
+    fault = fault_without_keys(settings)
+    if fault is not None:
+        mend = "tocsin keys create --role admin, or name a file with the first key in admin_key_file"
+        return Finding("keys", Verdict.FAIL, f"{fault}, so it does not start", mend)
+    if settings.insecure:
+        return Finding("keys", Verdict.OK, "none; with insecure none is required")
+    if settings.oidc.issuer is not None:
+        return Finding("keys", Verdict.OK, "none; the provider of oidc.issuer identifies clients")
+    return Finding("keys", Verdict.OK, "none; from this machine none is required")
 
 
 async def check_targets(settings: Settings) -> AsyncIterator[Finding]:

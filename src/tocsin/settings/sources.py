@@ -115,7 +115,8 @@ def _file(path: str | Path) -> dict[str, Entry]:
         place = f"{path}, line {_line_of(text, key)}"
         if key in known:
             entries[known[key]] = Entry(value, Source(Origin.FILE, place))
-        else:
+        # A known table may be empty: all its settings are comments.
+        elif value != {} or not any(name.startswith(f"{key}.") for name in known):
             wrong.append(f"{key} ({place}) {fault_of(key, known)}")
     if wrong:
         raise ConfigError("\n".join(wrong))
@@ -138,7 +139,7 @@ def _line_of(text: str, key: str) -> int:
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.match(r"\s*\[\s*([\w.-]+)\s*\]", line):
             inside = header[1] + "."
-            best = number if key.startswith(inside) else best
+            best = number if f"{key}.".startswith(inside) else best
             continue
         assigned = re.match(r"\s*[\"']?([\w.-]+)[\"']?\s*=", line)
         if assigned and inside + assigned[1] == key:

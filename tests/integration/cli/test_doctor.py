@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 
+import pytest
+
+from tests.integration.cli.conftest import answer
 from tests.support.ports import free_port
+from tocsin.cli.receiver import ReceiverResponse
 
 
 def found(ran) -> dict[str, tuple[str, str]]:
@@ -19,6 +23,9 @@ def test_a_machine_without_a_store_is_ready_for_one(tocsin, monkeypatch, tmp_pat
     assert ran.code == 0, ran.out
     lines = [line.split()[:2] for line in ran.out.splitlines()]
     assert ["warn", "settings"] in lines and ["ok", "store"] in lines and ["ok", "port"] in lines
+    monkeypatch.setenv("TOCSIN_UI_ORIGINS", "https://tocsin.example")
+    ran = tocsin("doctor", "--json")
+    assert (ran.code, found(ran)["keys"][0]) == (1, "fail")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -50,3 +57,21 @@ def test_what_would_stop_a_server_fails(tocsin, monkeypatch, tmp_path, scripted)
         connection.execute("PRAGMA application_id = 1")
     connection.close()
     assert "another application" in found(tocsin("doctor", "--json"))["store"][1]
+
+
+@pytest.mark.parametrize(
+    ("ready", "status", "result"),
+    [
+        (answer({"status": "ready"}), 404, "warn"),
+        (answer({"status": "ready"}), 403, "fail"),
+        # Any web server has pages, and lacks this one.
+        (ReceiverResponse(200, b"<h1>Welcome</h1>"), 404, "fail"),
+    ],
+)
+def test_metrics_that_a_proxy_hides_are_a_warning(tocsin, monkeypatch, scripted, ready, status, result):
+    monkeypatch.setenv("TOCSIN_PORT", str(free_port()))
+    scripted.script = [ready, ReceiverResponse(status)]
+    ran = tocsin("doctor", "--json", "--server", scripted.url)
+    verdict, text = found(ran)["metrics"]
+    assert (verdict, ran.code) == (result, int(result == "fail"))
+    assert f"responded {status}" in text
