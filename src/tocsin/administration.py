@@ -318,9 +318,15 @@ async def api_keys(records: Records, observe: Observer = unobserved) -> list[Api
     return await every_value(records, API_KEYS, _key_decoder, observe)
 
 
-async def put_api_key(records: Records, key: ApiKey) -> None:
-    """Inserts the key, unless there is one with its `key_id`: ids are random, or follow from the key's secret."""
-    await records.put_record(API_KEYS, key.key_id, encoded(key), None)
+async def put_api_key(records: Records, key: ApiKey) -> bool:
+    """Inserts the key, unless there is one with its `key_id`: ids are random, or follow from the key's secret. Whether it is
+    this one that is stored."""
+    value = encoded(key)
+    if await records.put_record(API_KEYS, key.key_id, value, None):
+        return True
+    # A database may have repeated the write by itself.
+    stored = await records.record(API_KEYS, key.key_id)
+    return stored is not None and stored.value == value
 
 
 async def limit_api_key(records: Records, key_id: str, namespace: str) -> bool:

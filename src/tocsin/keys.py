@@ -134,14 +134,16 @@ class ApiKeys:
         self._changed = changed
 
     async def add(self, key: ApiKey, record: RecordAudit) -> bool:
-        """Stores a key and records it in the audit trail; if recording fails, removes the key. Returns whether it is the
-        first key. Raises TooManyKeys."""
+        """Stores a key and records it in the audit trail; if recording fails, removes the key. If another node has stored it
+        at the same time, that one records it. Returns whether it is the first key. Raises TooManyKeys."""
         present = len(await api_keys(self._store))
         if present >= KEYS_MAX:
             raise TooManyKeys(
                 f"there are {present} keys, the maximum is {KEYS_MAX}; revoke keys that are no longer used"
             )
-        await put_api_key(self._store, key)
+        if not await put_api_key(self._store, key):
+            await self._notify_changed()
+            return False
         details: dict[str, Detail] = {
             "role": key.role.value,
             "namespaces": list(key.namespaces),

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from compose_spec import ComposeSpecification, PyCompose
 
@@ -25,6 +26,8 @@ from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
+from tocsin.settings import load_settings
+from tocsin.web.http.hosts import Proxies
 
 FOLDER = DEPLOY / "compose"
 NAMES = ("compose.yaml", "compose.cluster.yaml", "compose.cassandra.yaml", "compose.demo.yaml")
@@ -121,6 +124,17 @@ def test_the_proxy_and_prometheus_know_the_nodes(tmp_path: Path):
     assert prometheus["scrape_configs"][0]["static_configs"][0]["targets"] == addresses
     (line,) = re.findall(r"reverse_proxy (.*) \{", (FOLDER / "Caddyfile").read_text())
     assert line.split() == addresses
+
+
+def test_the_nodes_learn_the_clients_address_from_the_proxy_which_alone_reaches_them(monkeypatch: pytest.MonkeyPatch):
+    for name, service in parsed(CLUSTER)["services"].items():
+        if "tocsin" in service["image"]:
+            monkeypatch.setenv("TOCSIN_TRUSTED_PROXIES", service["environment"].get("TOCSIN_TRUSTED_PROXIES", ""))
+            proxies = Proxies(load_settings().trusted_proxies)
+            # Of the networks that Docker gives by itself.
+            for address in ("172.18.0.6", "192.168.16.6"):
+                assert proxies.address((address, 5), b"203.0.113.9") == "203.0.113.9", name
+            assert "ports" not in service
 
 
 def test_prometheus_accepts_its_configuration(tmp_path: Path):

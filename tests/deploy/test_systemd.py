@@ -11,6 +11,7 @@ import pytest
 
 from tests.deploy.files import DEPLOY, unknown_settings
 from tests.docs.blocks import blocks_of
+from tests.support.cases import each
 from tests.support.needs import lacking
 
 PAGE = "docs/how-to/deploy.md"
@@ -36,15 +37,21 @@ def test_systemd_accepts_the_unit(analyze: str, tmp_path: Path):
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
-def test_systemd_accepts_the_lines_that_the_page_adds(analyze: str, tmp_path: Path):
+#: What the page adds to the unit: for any file, and for one of several nodes.
+DROP_INS = [block.text for block in blocks_of(PAGE) if block.language == "ini"]
+
+
+@each("lines", DROP_INS)
+def test_systemd_accepts_the_lines_that_the_page_adds(lines: str, analyze: str, tmp_path: Path):
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text().replace("/opt/tocsin/bin/tocsin", "/bin/true"))
-    (lines,) = [block.text for block in blocks_of(PAGE) if block.language == "ini"]
-    (tmp_path / f"{UNIT.name}.d").mkdir()
+    (tmp_path / f"{UNIT.name}.d").mkdir(exist_ok=True)
     (tmp_path / f"{UNIT.name}.d/override.conf").write_text(lines)
     checked = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, check=False)
     assert (checked.returncode, checked.stderr) == (0, "")
-    assert unknown_settings(set(re.findall(r"^Environment=(\w+)=", lines, re.MULTILINE))) == set()
+    variables = re.findall(r"^Environment=(\w+)=%d/(.+)$", lines, re.MULTILINE)
+    assert unknown_settings({name for name, _ in variables}) == set()
+    assert [file for _, file in variables] == re.findall(r"^LoadCredential=([\w-]+):", lines, re.MULTILINE)
 
 
 def test_the_page_gives_commands_the_units_environment():

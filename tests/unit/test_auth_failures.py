@@ -91,6 +91,26 @@ def test_only_a_trusted_proxy_names_the_client(peer: str, forwarded: bytes | Non
     assert Proxies(["127.0.0.1", "10.1.0.0/16"]).address((peer, 5), forwarded) == address
 
 
+@each(
+    "peer, forwarded, secure",
+    [
+        ("10.0.0.9", b"https", False),
+        ("127.0.0.1", None, False),
+        ("127.0.0.1", b"http", False),
+        ("127.0.0.1", b"https", True),
+        ("127.0.0.1", b"HTTPS, http", True),
+        ("127.0.0.1", b"http, https", False),
+        ("10.1.2.3", b"httpsx", False),
+    ],
+)
+def test_only_a_trusted_proxy_has_it_that_the_client_uses_https(
+    peer: str, forwarded: bytes | None, secure: bool
+) -> None:
+    assert Proxies(["127.0.0.1", "10.1.0.0/16"]).secure((peer, 5), forwarded) == secure
+    assert not Proxies().secure((peer, 5), forwarded)
+    assert not Proxies(["0.0.0.0/0"]).secure(None, forwarded)
+
+
 def test_lines_that_several_proxies_added_are_one_list() -> None:
     line = b"x-forwarded-for"
     sent = [(line, b"203.0.113.1"), (b"host", b"a"), (line, b"198.51.100.7"), (b"host", b"b"), (line, b"10.1.2.3")]

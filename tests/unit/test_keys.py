@@ -248,6 +248,34 @@ def test_the_first_admin_key_of_a_file_is_the_same_on_every_node() -> None:
     assert not one.hash.startswith(one.key_id)
 
 
+class Meeting(MemoryStore):
+    """A store to which two nodes write at the same time, after both have found no key. `repeats`: it repeats each write."""
+
+    def __init__(self, nodes: int, *, repeats: bool) -> None:
+        super().__init__()
+        self._arrived, self._repeats = asyncio.Barrier(nodes), repeats
+
+    async def put_record(self, kind: str, key: str, value: str, expected: int | None) -> bool:
+        await self._arrived.wait()
+        if self._repeats:
+            await super().put_record(kind, key, value, expected)
+        return await super().put_record(kind, key, value, expected)
+
+
+@each("nodes, repeats", [(1, False), (1, True), (2, False), (2, True)])
+async def test_nodes_that_start_together_record_the_admin_key_once(nodes: int, repeats: bool) -> None:
+    store, recorded = Meeting(nodes, repeats=repeats), list[str]()
+    await store.open(1)
+
+    async def record(action: object, key_id: str, details: object) -> None:
+        recorded.append(key_id)
+
+    made = [admin_key("s" * 32, NOW + number) for number in range(nodes)]
+    await asyncio.gather(*(ApiKeys(store).add(each_made, record) for each_made in made))
+    assert recorded == [made[0].key_id]
+    await store.close()
+
+
 @each(
     "secret, why",
     [

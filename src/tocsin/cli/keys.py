@@ -311,6 +311,9 @@ class _OnServer:
             with client_of(self.name, self._key) as client:
                 return client.post(f"/keys/{operation}", body)
         except ServerRefused as error:
+            if error.status == 403 and "expiresAt" in str(error):
+                # The key may manage others, only none that outlives it.
+                raise Refused(f"{error}\nGive --expires-in, with less time than your key has left") from None
             if error.status in (401, 403):
                 raise Refused(
                     f"{error}\nKeys are managed with a key of role admin. Without one, on the server's machine: "

@@ -164,7 +164,8 @@ class Settings:
     trusted_proxies: tuple[str, ...] = setting(
         (),
         "Addresses and networks of proxies whose `X-Forwarded-For` header names the client in the log, in the audit "
-        "trail and for the rate limit on wrong keys. Unset: the address of the connection counts.",
+        "trail and for the rate limit on wrong keys, and whose `X-Forwarded-Proto: https` makes cookies secure. Unset: the "
+        "address of the connection counts.",
         topic=Topic.SECURITY,
         rule=networks,
     )

@@ -14,7 +14,8 @@ from tests.integration.cli.conftest import answer, problem
 from tests.support.cases import each
 from tocsin.administration import api_keys
 from tocsin.build_info import versions_text
-from tocsin.model.access import Role, hash_key
+from tocsin.keys import grant_refusal
+from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.stores.sqlite.store import SqliteStore
 
 
@@ -31,6 +32,21 @@ def stored_keys(folder):
 
 
 class TestKeys:
+    def test_a_key_that_would_outlive_its_maker_is_refused_with_the_option_that_helps(self, tocsin, scripted):
+        maker, wanted = ApiKey("1", "", Role.ADMIN, expires_at=1_900_000_000_000_000), ApiKey("2", "", Role.READ)
+        scripted.script = [
+            problem(403, "FORBIDDEN", reason)
+            for reason in (grant_refusal(wanted, maker), grant_refusal(wanted, ApiKey("3", "", Role.WRITE)))
+        ]
+        ran = tocsin("keys", "create", "--role", "read", "--server", scripted.url)
+        assert (ran.code, "--expires-in" in ran.err, "role admin" in ran.err) == (1, True, False)
+        ran = tocsin("keys", "create", "--role", "read", "--server", scripted.url)
+        assert (ran.code, "--expires-in" in ran.err, "Keys are managed with a key of role admin" in ran.err) == (
+            1,
+            False,
+            True,
+        )
+
     def test_a_key_is_shown_once_and_kept_hashed(self, tocsin, tmp_path):
         ran = tocsin("keys", "create", "--role", "read", "-n", "a", "-n", "b", "--note", "n", "--data-dir", "d")
         assert ran.code == 0, ran.err

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
 import asyncpg
+import httpx
 import pytest
 from standardwebhooks.webhooks import Webhook
 
@@ -217,7 +219,27 @@ async def test_a_relayed_request_carries_the_client_address_but_not_the_key(
                 client = Client(two.address, {"authorization": "Bearer limited", "x-forwarded-for": address})
                 assert ((await client.get(path))[0], (await client.post(path, CALL))[0]) == statuses
                 client.close()
+            await shown_over_https(two, secret)
     assert seen == []
+
+
+async def shown_over_https(server: ServerProcess, secret: str) -> None:
+    """Somebody who signs in over https at a proxy gets a page that another node makes: that one reads the same cookie."""
+    headers = {"x-forwarded-for": "10.1.2.3", "x-forwarded-proto": "https", "accept": "text/html"}
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", verify=False) as client:
+
+        def cookie(answer: httpx.Response) -> str:
+            # The client keeps no secure cookie of a plain connection.
+            return answer.headers["set-cookie"].partition(";")[0]
+
+        page = await client.get("/login", headers=headers)
+        token = re.search(r'name="csrf" (?:content|value)="(\w+)', page.text)
+        assert token is not None
+        headers["cookie"] = cookie(page)
+        signed = await client.post("/login", data={"csrf": token[1], "key": secret, "to": "/"}, headers=headers)
+        headers["cookie"] = cookie(signed)
+        assert headers["cookie"].startswith("__Host-tocsin-")
+        assert (await client.get("/calls", headers=headers)).status_code == 200
 
 
 async def until_led_by(server: ServerProcess, name: str) -> bool:

@@ -208,6 +208,40 @@ async def test_cookie_is_secure_behind_https(start: Start) -> None:
     assert "; Secure" in secure
 
 
+async def test_cookie_is_secure_where_a_trusted_proxy_has_it_that_the_browser_uses_https(start: Start) -> None:
+    """On a port that is not among the origins, too. The same cookie is read again."""
+    keys = {"tk_admin": (Role.ADMIN, ())}
+    chosen = {"host": "0.0.0.0", "store": None, "ui_origins": ["https://tocsin.example"]}
+    sent = {"host": "tocsin.example:8443", "x-forwarded-for": "192.0.2.7", "x-forwarded-proto": "https"}
+    node = await start(keys, **chosen, trusted_proxies=["127.0.0.1"])
+    browser = node.browser()
+    page = await browser.get("/login", headers=sent)
+    anonymous = page.headers["set-cookie"]
+    assert anonymous.startswith("__Host-tocsin-8443=")
+    assert "; Secure" in anonymous
+    token = re.search(r'name="csrf" (?:content|value)="(\w+)', page.text)
+    assert token is not None
+    signed = await browser.post(
+        "/login",
+        {"csrf": token[1], "key": "tk_admin", "to": "/"},
+        **sent,
+        cookie=anonymous.partition(";")[0],
+        origin="https://tocsin.example:8443",
+    )
+    cookie = signed.headers["set-cookie"]
+    assert (signed.status_code, "; Secure" in cookie) == (303, True)
+    sent |= {"cookie": cookie.partition(";")[0]}
+    assert (await browser.get("/timers", headers=sent)).status_code == 200
+    assert (await browser.get("/timers", headers={**sent, "x-forwarded-proto": "http"})).status_code == 303
+    assert "https://tocsin.example:8443/api/v1/" in (await browser.get("/timers/new", headers=sent)).text
+
+
+async def test_without_trust_in_the_proxy_its_word_on_https_does_not_count(start: Start) -> None:
+    node = await start(insecure=True)
+    answer = await node.browser().get("/timers", headers={"x-forwarded-proto": "https"})
+    assert "Secure" not in answer.headers["set-cookie"]
+
+
 async def test_without_a_key_every_page_redirects_to_the_sign_in(start: Start) -> None:
     node = await keyed(start)
     browser = node.browser()

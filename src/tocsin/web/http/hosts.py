@@ -94,9 +94,16 @@ class Hosts:
         """Whether clients reach this host over https, through a proxy that terminates TLS."""
         return (host or "").lower() in self._secure
 
-    def url(self, host: str | None) -> str:
-        """The URL of this server as the client knows it that sent this Host header."""
-        return f"{'https' if self.secure(host) else 'http'}://{host or 'localhost'}"
+
+def url_of(host: str | None, *, secure: bool) -> str:
+    """The URL of this server as the client knows it that sent this Host header."""
+    return f"{'https' if secure else 'http'}://{host or 'localhost'}"
+
+
+def is_https(forwarded_proto: bytes | None) -> bool:
+    """Whether this X-Forwarded-Proto header has it that the client uses https. Of several proxies the first added to it
+    knows."""
+    return (forwarded_proto or b"").split(b",")[0].strip().lower() == b"https"
 
 
 def _name(host: str | None) -> str | None:
@@ -132,7 +139,8 @@ def is_of_host(origin: str | None, host: str) -> bool:
 
 
 class Proxies:
-    """`proxies` are the addresses and networks whose X-Forwarded-For header is trusted; from others it is ignored."""
+    """`proxies` are the addresses and networks whose X-Forwarded-For and X-Forwarded-Proto headers are trusted; from others
+    they are ignored."""
 
     def __init__(self, proxies: Iterable[str] = ()) -> None:
         self._proxies = [ipaddress.ip_network(proxy) for proxy in proxies]
@@ -154,6 +162,10 @@ class Proxies:
                 # Not an address: nothing before it can be trusted.
                 break
         return address
+
+    def secure(self, client: tuple[str, int] | None, forwarded_proto: bytes | None) -> bool:
+        """Whether a trusted proxy has it that the client uses https; `client` is the connection's."""
+        return client is not None and is_https(forwarded_proto) and self._is_proxy(client[0])
 
     def _is_proxy(self, address: str) -> bool:
         try:

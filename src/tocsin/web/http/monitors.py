@@ -34,7 +34,7 @@ from tocsin.web.http import monitor_wire as wire
 from tocsin.web.http.access import listed_in
 from tocsin.web.http.constraints import ROWS_DEFAULT, bad_fields, refuse_bad_fields
 from tocsin.web.http.convert import RequestParser, set_hooks
-from tocsin.web.http.hosts import Hosts
+from tocsin.web.http.hosts import Hosts, is_https, url_of
 from tocsin.web.http.instants import optional_instant, read
 from tocsin.web.http.optional import or_default, or_none
 
@@ -121,9 +121,8 @@ class MonitorRequests:
         """The URL of a token. https where a proxy's header or `ui.origins` has it so."""
         base = self._base_url
         if base is None:
-            base = self._hosts.url(headers.get(b"host", b"").decode("latin-1"))
-            if headers.get(b"x-forwarded-proto", b"").startswith(b"https"):
-                base = f"https://{base.partition('://')[2]}"
+            host = headers.get(b"host", b"").decode("latin-1")
+            base = url_of(host, secure=self._hosts.secure(host) or is_https(headers.get(b"x-forwarded-proto")))
         return f"{base.rstrip('/')}{PING_PATH}{token}"
 
     async def _record(self, action: AuditAction, actor: Actor, sent: wire.MonitorName | wire.PutMonitor) -> None:

@@ -25,12 +25,20 @@ Relayed = tuple[int, Headers, bytes] | None
 #: Relays a request (method, target as sent, headers, body, client address) to the node that serves it. Raises Unavailable.
 Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[Relayed]]
 
+#: Headers that the relaying node sends itself.
+_REPLACED = (b"x-correlation-id", b"x-forwarded-proto")
 
-async def relay_request(relay: Relay, scope: Scope, body: bytes, correlation_id: str, client: str) -> Relayed:
-    """The response of the node that serves a request, which gets it as it was sent, with the correlation id. Raises
-    Unavailable."""
-    headers = [(name, value) for name, value in scope["headers"] if name != b"x-correlation-id"]
+
+async def relay_request(
+    relay: Relay, scope: Scope, body: bytes, correlation_id: str, client: str, *, secure: bool = False
+) -> Relayed:
+    """The response of the node that serves a request, which gets it as it was sent, with the correlation id. `secure`: the
+    client uses https, as this node knows it; the other node, to which no proxy connects, learns it by X-Forwarded-Proto.
+    Raises Unavailable."""
+    headers = [(name, value) for name, value in scope["headers"] if name not in _REPLACED]
     headers.append((b"x-correlation-id", correlation_id.encode()))
+    if secure:
+        headers.append((b"x-forwarded-proto", b"https"))
     target, query = scope.get("raw_path") or scope["path"].encode(), scope["query_string"]
     return await relay(scope["method"], target + (b"?" + query if query else b""), headers, body, client)
 

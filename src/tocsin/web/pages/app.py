@@ -19,7 +19,7 @@ from starlette.routing import Match, Route
 from tocsin.model.errors import OutcomeUnknown, TocsinError, Unavailable
 from tocsin.web.http.access import RELAYED, require_source
 from tocsin.web.http.errors import Forbidden, ForeignSource, client_message, problem_headers, problem_kind
-from tocsin.web.http.hosts import headers_by_name, is_of_host
+from tocsin.web.http.hosts import headers_by_name, is_https, is_of_host
 from tocsin.web.http.parts import WebParts
 from tocsin.web.http.reading import ClientGone, Receive, read_body
 from tocsin.web.pages.admin.sessions import Principal, Sessions
@@ -137,11 +137,12 @@ class Ui:
             return await self._received(request, receive)
         if not self._assets.built:
             return HTMLResponse(UNBUILT, 503 if path == "/" else 404)
-        name, secure = cookie_name(self._hosts, request)
+        secure = self._secure(request)
+        name = cookie_name(request, secure=secure)
         sent = cookie_value(request, name)
         fresh = not self._sessions.well_formed(sent)
         cookie = self._sessions.new_cookie() if fresh or sent is None else sent
-        response = await self._handle(request, receive, cookie)
+        response = await self._handle(request, receive, cookie, secure=secure)
         if isinstance(response, Relayed):
             # The node that produced the response has set its cookies.
             return response
@@ -158,7 +159,7 @@ class Ui:
         except TocsinError as error:
             return PlainTextResponse(client_message(error, ""), problem_kind(error).status)
 
-    async def _handle(self, request: Request, receive: Receive, cookie: str) -> Response:
+    async def _handle(self, request: Request, receive: Receive, cookie: str, *, secure: bool) -> Response:
         """The response, errors included."""
         principal: Principal | None = None
         context = RequestContext(
@@ -168,7 +169,7 @@ class Ui:
             now_us=self._clock.now_us(),
             correlation_id=request.scope.get("state", {}).get("correlation_id", ""),
             renew=lambda: self._sessions.current(cookie),
-            server=self._hosts.url(request.headers.get("host")),
+            secure=secure,
             address=self._address(request),
             export=self._export,
         )
@@ -203,6 +204,16 @@ class Ui:
     def _address(self, request: Request) -> str:
         headers = headers_by_name(request.scope["headers"])
         return self._proxies.address(request.scope.get("client"), headers.get(b"x-forwarded-for"))
+
+    def _secure(self, request: Request) -> bool:
+        """Whether the browser uses https. The names of its cookies depend on this, so every node has to come to the same
+        result for all requests of a browser; of a relayed one the relaying node has found it."""
+        forwarded = headers_by_name(request.scope["headers"]).get(b"x-forwarded-proto")
+        if request.scope.get(RELAYED, False):
+            return is_https(forwarded)
+        return self._hosts.secure(request.headers.get("host")) or self._proxies.secure(
+            request.scope.get("client"), forwarded
+        )
 
     async def _routed_soon(self, context: RequestContext) -> Response:
         """The response. While the node knows that the database does not answer, a page waits for it only for a short time."""

@@ -134,14 +134,14 @@ def compose(
         streams=Streams(limits, clock_mover, outages.present, pages.outage),
         counts=Counts(),
         gate=Gate(agent, pages, outages, parts.relay),
-        tenants=Tenants(parts.hosts, limits),
+        tenants=Tenants(limits),
         keys=keys,
         audit=parts.audit,
         labels=TenantLabels(parts.records, limits.tenant_labels_max),
         outages=outages,
         limits=limits,
     )
-    single = SingleSignOn(site, sessions, provider, parts.hosts, parts.auth_failures)
+    single = SingleSignOn(site, sessions, provider, parts.auth_failures)
     welcome = Welcome(site, own_url=own_url, now_us=clock.now_us)
     timers, timer, schedule, call = TimerList(site), TimerDetail(site), ScheduleDetail(site), CallDetail(site)
     calls, store = CallList(site), StorePage(site, parts.statistics, database)

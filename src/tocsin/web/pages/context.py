@@ -14,11 +14,12 @@ from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.ports.audit import Actor, AuditExport
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.web.http.errors import Forbidden
-from tocsin.web.http.hosts import Hosts
+from tocsin.web.http.hosts import url_of
 from tocsin.web.pages.admin.sessions import Principal
 
 #: More fields than this make a form invalid; the pages' own forms have far fewer.
 FORM_FIELDS_MAX = 20_000
+_HTTPS_PORT = 443
 #: Digits of a number that are read; Python refuses to convert thousands.
 _DIGITS_MAX = 18
 
@@ -75,7 +76,7 @@ class RequestContext:
         now_us: int,
         correlation_id: str,
         renew: Callable[[], Principal | None],
-        server: str,
+        secure: bool,
         address: str = "",
         export: AuditExport | None = None,
     ) -> None:
@@ -84,8 +85,10 @@ class RequestContext:
         self.cookie = cookie
         #: The cookie's principal at the time of the call, for responses that stay open.
         self.renew = renew
+        #: Whether the browser uses https, to a proxy.
+        self.secure = secure
         #: The URL of this server as the browser knows it, without a path.
-        self.server = server
+        self.server = url_of(request.headers.get("host"), secure=secure)
         #: The client's address; empty if unknown.
         self.address = address
         self._export = export
@@ -187,13 +190,13 @@ class Relayed(Response):
 Handler = Callable[[RequestContext], Awaitable[Response]]
 
 
-def cookie_name(hosts: Hosts, request: Request, suffix: str = "") -> tuple[str, bool]:
-    """The name of this server's cookie, and whether it is sent over HTTPS only. It contains the port, because browsers share
-    cookies between the ports of a host."""
-    host = request.headers.get("host", "")
-    if hosts.secure(host):
-        return f"__Host-tocsin{suffix}", True
-    return f"tocsin{suffix}-{urlsplit(f'//{host}').port or 80}", False
+def cookie_name(request: Request, suffix: str = "", *, secure: bool) -> str:
+    """The name of this server's cookie; `secure`: of one that is sent over https only. It contains the port, because browsers
+    share cookies between the ports of a host."""
+    port = urlsplit(f"//{request.headers.get('host', '')}").port
+    if not secure:
+        return f"tocsin{suffix}-{port or 80}"
+    return f"__Host-tocsin{suffix}" + (f"-{port}" if port and port != _HTTPS_PORT else "")
 
 
 def cookie_value(request: Request, name: str) -> str | None:

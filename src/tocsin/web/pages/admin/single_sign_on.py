@@ -15,7 +15,6 @@ from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.audit import AuditAction
 from tocsin.web.http.access import AuthFailures
-from tocsin.web.http.hosts import Hosts
 from tocsin.web.pages.admin.sessions import Sessions
 from tocsin.web.pages.context import NewCookiePage, RequestContext, cookie_name, cookie_value
 from tocsin.web.pages.site import Part, Site, route
@@ -30,11 +29,9 @@ _COOKIE = "-sign-in"
 class SingleSignOn(Part):
     """Signing in and out by the identity provider."""
 
-    def __init__(
-        self, site: Site, sessions: Sessions, provider: Provider | None, hosts: Hosts, auth_failures: AuthFailures
-    ) -> None:
+    def __init__(self, site: Site, sessions: Sessions, provider: Provider | None, auth_failures: AuthFailures) -> None:
         super().__init__(site)
-        self._sessions, self._provider, self._hosts = sessions, provider, hosts
+        self._sessions, self._provider = sessions, provider
         self._auth_failures = auth_failures
 
     @route("GET", BEGIN)
@@ -42,12 +39,12 @@ class SingleSignOn(Part):
         """Sends the browser to the provider."""
         if self._provider is None:
             return RedirectResponse("/login", 303)
-        name, secure = cookie_name(self._hosts, context.request, _COOKIE)
+        name = cookie_name(context.request, _COOKIE, secure=context.secure)
         url, flow = await self._provider.begin(self._address(context, CALLBACK), within(context.query.exact("to")))
         response = RedirectResponse(url, 303)
         kept = urlsafe_b64encode(msgspec.json.encode(flow)).decode()
         # Lax: the way back begins at another site.
-        response.set_cookie(name, kept, path="/", httponly=True, samesite="lax", secure=secure)
+        response.set_cookie(name, kept, path="/", httponly=True, samesite="lax", secure=context.secure)
         return response
 
     @route("GET", CALLBACK)
@@ -56,7 +53,7 @@ class SingleSignOn(Part):
         from tocsin.sso.provider import Flow, SignInRefused
 
         provider, answer = self._provider, dict(context.request.query_params)
-        name, secure = cookie_name(self._hosts, context.request, _COOKIE)
+        name = cookie_name(context.request, _COOKIE, secure=context.secure)
         kept = cookie_value(context.request, name)
         if provider is None:
             return RedirectResponse("/login", 303)
@@ -82,7 +79,7 @@ class SingleSignOn(Part):
                 details={"name": identity.name, "groups": list(identity.groups)},
             )
             response = self.going_on(context, within(flow.to), cookie)
-        response.delete_cookie(name, path="/", httponly=True, samesite="lax", secure=secure)
+        response.delete_cookie(name, path="/", httponly=True, samesite="lax", secure=context.secure)
         return response
 
     def going_on(self, context: RequestContext, to: str, cookie: str) -> NewCookiePage:

@@ -13,7 +13,6 @@ from tocsin.model.access import Role
 from tocsin.model.errors import Unavailable
 from tocsin.model.ids import is_uuid7
 from tocsin.service_calls.api.service_calls import ServiceCalls
-from tocsin.web.http.hosts import Hosts
 from tocsin.web.http.parts import Relay, relay_request
 from tocsin.web.pages.context import Handler, Relayed, RequestContext, cookie_name, cookie_value
 from tocsin.web.pages.limits import UiLimits
@@ -94,7 +93,14 @@ class Gate:
                 scope, correlation_id = context.request.scope, context.correlation_id
                 try:
                     async with asyncio.timeout(None if outage is None else _OUTAGE_RELAY_S):
-                        answer = await relay_request(self._relay, scope, context.body, correlation_id, context.address)
+                        answer = await relay_request(
+                            self._relay,
+                            scope,
+                            context.body,
+                            correlation_id,
+                            context.address,
+                            secure=context.secure,
+                        )
                 except TimeoutError:
                     calls = UNREADABLE
                 except Unavailable as error:
@@ -126,8 +132,7 @@ class Tenants:
     """The tenants to choose from: those that the browser remembers in a cookie, the most recent first. A tenant needs no
     setup, since any id names one, but an API key may be limited to some."""
 
-    def __init__(self, hosts: Hosts, limits: UiLimits) -> None:
-        self._hosts = hosts
+    def __init__(self, limits: UiLimits) -> None:
         self._limits = limits
 
     def known(self, context: RequestContext) -> list[str]:
@@ -143,18 +148,17 @@ class Tenants:
         if not is_uuid7(tenant) or before[:1] == [tenant]:
             return
         after = [tenant, *(each for each in before if each != tenant)][: self._limits.tenants_remembered_max]
-        name, secure = cookie_name(self._hosts, context.request, _SUFFIX)
         response.set_cookie(
-            name,
+            cookie_name(context.request, _SUFFIX, secure=context.secure),
             _SEPARATOR.join(after),
             max_age=round(self._limits.tenants_remembered_s),
             path="/",
             httponly=True,
             samesite="strict",
-            secure=secure,
+            secure=context.secure,
         )
 
     def _remembered(self, context: RequestContext) -> list[str]:
-        name, _ = cookie_name(self._hosts, context.request, _SUFFIX)
+        name = cookie_name(context.request, _SUFFIX, secure=context.secure)
         sent = cookie_value(context.request, name) or ""
         return [each for each in sent.split(_SEPARATOR) if is_uuid7(each)][: self._limits.tenants_remembered_max]
