@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import msgspec
 from msgspec import UNSET
@@ -223,24 +223,27 @@ class TimerHandlers:
 
     async def _encoded(self, request: ApiRequest, outcomes: Sequence[CreateOutcome], time_slice: TimeSlice) -> bytes:
         """The answer to a batch."""
-        if any(isinstance(each, TimerView) and each.forwarded for each in outcomes):
-            request.answer_headers = [FORWARDED]
         response, size = [b'{"results":'], 0
         for begin in range(0, len(outcomes), _ENCODED_TOGETHER):
             if time_slice.is_over():
                 await time_slice.yield_now()
-            part = outcomes[begin : begin + _ENCODED_TOGETHER]
-            results = [
-                msgspec.Raw(b'{"timer":%b}' % each)
-                if isinstance(each, bytes)
-                else _result(each, request.correlation_id)
-                for each in part
-            ]
-            encoded = self._encode(results)[1:-1]
+            encoded = self._results(request, outcomes[begin : begin + _ENCODED_TOGETHER])
             response += (b"," if begin else b"[", encoded)
             size += len(encoded)
         response.append(b"]}" if outcomes else b"[]}")
         return await joined(response, size)
+
+    def _results(self, request: ApiRequest, outcomes: Sequence[CreateOutcome]) -> bytes:
+        """Results of a batch as the elements of a JSON array."""
+        if {*map(type, outcomes)} == {bytes}:
+            return b'{"timer":%b}' % b'},{"timer":'.join(cast("Sequence[bytes]", outcomes))
+        if any(isinstance(each, TimerView) and each.forwarded for each in outcomes):
+            request.answer_headers = [FORWARDED]
+        results = [
+            msgspec.Raw(b'{"timer":%b}' % each) if isinstance(each, bytes) else _result(each, request.correlation_id)
+            for each in outcomes
+        ]
+        return self._encode(results)[1:-1]
 
     def _accept(
         self,
