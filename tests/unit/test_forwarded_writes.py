@@ -13,8 +13,9 @@ from tests.support.patience import PATIENCE_S
 
 from tocsin.administration import NAMESPACES, put_namespace
 from tocsin.model.errors import NamespaceNotFound, Overloaded, RequestExpired, ShardMoved, TimerNotPending
+from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
-from tocsin.model.timer import Timer
+from tocsin.model.timer import Timer, encode_record
 from tocsin.ports.completion import Awaited
 from tocsin.ports.forward import Write, WriteCompletion, WriteKind, Written
 from tocsin.stores.memory import MemoryStore
@@ -221,6 +222,40 @@ async def test_creates_of_one_turn_of_the_event_loop_go_on_together(
         assert [view.timer.id for view in views if isinstance(view, TimerView)] == turn
     assert together == [3, 1]
     assert node.service.writes_waiting == 0
+
+
+class Unanswerable:
+    """A create that a codec has made, and of which it can't make the answer."""
+
+    traceparent: str | None = None
+    firing = ""
+    keys = ()
+
+    def __init__(self, timer: Timer) -> None:
+        self.namespace, self.id, self.execute_at = timer.namespace, timer.id, timer.execute_at
+        self.uuid = timer_uuid(timer.namespace, timer.id)
+        self._timer = timer
+
+    def record(self) -> bytes:
+        return encode_record(self._timer)
+
+    def answer(self, shard_id: int) -> bytes:
+        raise LookupError("a defect")
+
+
+async def test_a_create_without_an_answer_fails_and_is_counted_once(node: Node) -> None:
+    created = [Awaited[TimerView | bytes | None]() for _ in range(3)]
+    node.service.create_for(created[0], timer("a"))
+    node.service.create_for(created[1], Unanswerable(timer("b")))
+    node.service.create_for(created[2], timer("c"))
+    first, *others = await asyncio.gather(*map(awaited, created), return_exceptions=True)
+    assert isinstance(first, TimerView)
+    assert [type(other) for other in others] == [LookupError] * 2
+    assert node.service.writes_waiting == 0
+
+
+async def awaited(each: Awaited[TimerView | bytes | None]) -> object:
+    return await each
 
 
 async def test_each_create_of_a_turn_goes_to_the_owner_of_its_shard(node: Node) -> None:

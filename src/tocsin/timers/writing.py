@@ -231,13 +231,14 @@ class PlainCreates(Creates, Generic[T]):
 
     def _resolved(self, rows: Sequence[Row]) -> None:
         shard_id, give = self._shard_id, self._give
-        self._writes.waiting -= len(rows)
         for row, timer, client in zip(rows, self.timers, self._clients, strict=True):
             if isinstance(timer, Timer):
                 at, uuid = row.key
                 give(client, TimerView(timer, uuid, shard_id, at))
             else:
                 give(client, timer.answer(shard_id))
+        # Last: should one fail, each is failed by itself, and counted then.
+        self._writes.waiting -= len(rows)
 
     def _refused(self, error: TocsinError) -> None:
         for write in self.apart():
