@@ -263,7 +263,7 @@ class SingleCreates(PlainCreates[CreateClient]):
 
 class Arrivals:
     """Plain creates of single requests on their way to their shards. Those that arrive in the same turn of the event loop go
-    on together at its end, which costs each of them a third of what it would by itself."""
+    on together at its end, as those of a batch do, and share what each would cost by itself."""
 
     __slots__ = ("_shards", "_writes")
 
