@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import pytest_asyncio
@@ -32,21 +32,10 @@ def _own(make: Callable[[], ServerProgram]) -> Any:
     return server
 
 
-def _of_process(make: Callable[[], ServerProgram]) -> Any:
-    """A server that all tests of a process share."""
+def _of_process(make: Callable[[], ServerProgram], scope: Literal["session", "module"] = "session") -> Any:
+    """A server that all tests of a process share, or those of a module."""
 
-    @pytest.fixture(scope="session")
-    def server() -> Iterator[ServerProgram]:
-        with running(make()) as started:
-            yield started
-
-    return server
-
-
-def _of_module(make: Callable[[], ServerProgram]) -> Any:
-    """A server that the tests of a module share in one process."""
-
-    @pytest.fixture(scope="module")
+    @pytest.fixture(scope=scope)
     def server() -> Iterator[ServerProgram]:
         with running(make()) as started:
             yield started
@@ -101,6 +90,6 @@ cassandra = _own(CassandraServer)
 cassandra_url = _new_url("shared_cassandra")
 #: It starts in half a second. When all processes of a test run used one, their transactions held each other up, until lists
 #: that take milliseconds were not answered for 100 s.
-shared_mongodb = _of_module(partial(MongoServer, synced=False))
+shared_mongodb = _of_process(partial(MongoServer, synced=False), "module")
 mongodb = _own(MongoServer)
 mongodb_url = _new_url("shared_mongodb")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 
 import pytest
 from tests.support.completions import Noted, complete
@@ -320,40 +320,40 @@ def ops_in_circles() -> int:
         gc.garbage.clear()
 
 
-async def test_answered_write_is_freed_at_once(node: Node) -> None:
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """The test finds what it has left for the garbage collector, and nothing from before."""
     gc.collect()
     gc.disable()
-    try:
-        await node.service.create_many([timer(f"many-{number}") for number in range(50)])
-        await node.service.create(timer("one"))
-        await node.service.delete("default", "one")
-        assert ops_in_circles() == 0
-    finally:
-        gc.enable()
+    yield
+    gc.enable()
 
 
+@pytest.mark.usefixtures("uncollected")
+async def test_answered_write_is_freed_at_once(node: Node) -> None:
+    await node.service.create_many([timer(f"many-{number}") for number in range(50)])
+    await node.service.create(timer("one"))
+    await node.service.delete("default", "one")
+    assert ops_in_circles() == 0
+
+
+async def refused(node: Node) -> None:
+    answers = await node.service.create_many([timer(f"many-{number}") for number in range(50)])
+    assert all(isinstance(answer, ShardMoved) for answer in answers)
+
+
+@pytest.mark.usefixtures("uncollected")
 async def test_refused_write_is_freed_at_once(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node.supervisor.lease, "_last_ok", node.clock.boottime_us() - LEASE_US)
-    gc.collect()
-    gc.disable()
-    try:
-        answers = await node.service.create_many([timer(f"many-{number}") for number in range(50)])
-        assert all(isinstance(answer, ShardMoved) for answer in answers)
-        assert ops_in_circles() == 0
-    finally:
-        gc.enable()
+    await refused(node)
+    assert ops_in_circles() == 0
 
 
+@pytest.mark.usefixtures("uncollected")
 async def test_answered_forwarded_write_is_freed_at_once(node: Node) -> None:
     elsewhere = Elsewhere()
     elsewhere.answer = ShardMoved("nobody")
     node.service.connect(elsewhere, elsewhere)  # type: ignore[arg-type]
     node.supervisor.shards[0].closed = True
-    gc.collect()
-    gc.disable()
-    try:
-        answers = await node.service.create_many([timer(f"many-{number}") for number in range(50)])
-        assert all(isinstance(answer, ShardMoved) for answer in answers)
-        assert ops_in_circles() == 0
-    finally:
-        gc.enable()
+    await refused(node)
+    assert ops_in_circles() == 0

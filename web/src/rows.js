@@ -171,8 +171,8 @@ const kept = () => new Map(JSON.parse(sessionStorage.getItem(STORE)));
 // The row at the upper edge, below whatever lies over the list there, such as a message.
 function topmost() {
   const top = (document.querySelector("#results thead")?.getBoundingClientRect().bottom ?? 0) + 4;
-  const rows = document.elementsFromPoint(innerWidth / 2, top).map((each) => each.closest("#results tr[data-v]"));
-  return rows.find((each) => each);
+  const hit = document.elementsFromPoint(innerWidth / 2, top).find((each) => each.closest("#results tr[data-v]"));
+  return hit?.closest("#results tr[data-v]");
 }
 
 function keep() {

@@ -14,13 +14,11 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequen
 from dataclasses import dataclass
 from inspect import isawaitable
 from time import perf_counter
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from tocsin.keys import ApiKeys
-from tocsin.model.access import ApiKey
 from tocsin.model.audit import AuditSource
 from tocsin.model.errors import TocsinError
 from tocsin.model.ids import CountedUuid7
@@ -68,7 +66,6 @@ _CORRELATION_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
 _NOT_MODIFIED = 304
 _OTHER = "other"
 _JSON = (b"content-type", b"application/json")
-_NOT_RELAYED: Mapping[str, Any] = MappingProxyType({})
 
 
 def _measure_nothing(operation: str, status: int, duration_s: float) -> None:
@@ -161,8 +158,6 @@ class Api:
         #: The route of pings without a body.
         self.pings_route = pinging
         self.heads = KnownHeads()
-        # What this turn of the event loop has admitted.
-        self._admitted: dict[Head, ApiKey | None] = {}
         # Without these references the loop alone would refer to the tasks, weakly.
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -206,11 +201,11 @@ class Api:
         try:
             if not head.accepted:
                 self.gate.check_size(head.sent, headers)
-                request.key = self.gate.admit(route, headers, request.client, request.parameters, _NOT_RELAYED)
+                request.key = self.gate.admit(route, headers, request.client, request.parameters)
                 check_content_type(headers)
                 head.accepted = True
             else:
-                request.key = self._admitted_again(head, request)
+                request.key = self.gate.admit_again(head, request.client, request.parameters)
             request.now_us = self._clock.now_us()
             if route.shortcut is not None and route.shortcut(request, body):
                 return
@@ -227,19 +222,6 @@ class Api:
             task.add_done_callback(self._tasks.discard)
         else:
             request.resolve(result)
-
-    def _admitted_again(self, head: Head, request: ApiRequest) -> ApiKey | None:
-        """`RequestGate.admit` for a head that has been admitted before; once for all its requests of one turn of the event
-        loop, as far as it does not depend on the client's address."""
-        admitted = self._admitted
-        if head in admitted:
-            return admitted[head]
-        key = self.gate.admit(head.route, head.headers, request.client, request.parameters, _NOT_RELAYED)
-        if key is None or not key.sources:
-            if not admitted:
-                asyncio.get_running_loop().call_soon(admitted.clear)
-            admitted[head] = key
-        return key
 
     async def _serve(
         self,

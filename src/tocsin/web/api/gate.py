@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, cast
 
 from tocsin.model.access import EVERY, ApiKey
+from tocsin.web.api.heads import Head
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiLimits, Client
 from tocsin.web.api.routes import Route
 from tocsin.web.http import access
 from tocsin.web.http.errors import ForeignSource, Headers, HeadersTooLarge, NotReady
 from tocsin.web.http.parts import WebParts
+
+_NOT_RELAYED: Mapping[str, Any] = MappingProxyType({})
 
 
 class RequestGate:
@@ -24,6 +29,8 @@ class RequestGate:
         self._limits = limits
         self._keys, self._auth_failures = parts.keys, parts.auth_failures
         self._hosts, self._proxies = parts.hosts, parts.proxies
+        # What this turn of the event loop has admitted.
+        self._admitted: dict[Head, ApiKey | None] = {}
 
     def check_size(self, sent: Headers, headers: Mapping[bytes, bytes]) -> None:
         """`sent` has all headers, and `headers` one of each name. Raises HeadersTooLarge."""
@@ -39,7 +46,7 @@ class RequestGate:
         headers: Mapping[bytes, bytes],
         client: Client,
         parameters: Mapping[str, str],
-        scope: Mapping[str, Any],
+        scope: Mapping[str, Any] = _NOT_RELAYED,
     ) -> ApiKey | None:
         """The caller's key; None for an anonymous client. Raises NotReady, Unauthenticated, TooManyFailures, Forbidden."""
         operation = route.operation
@@ -56,6 +63,19 @@ class RequestGate:
             if key.operations and operation.role is not None:
                 access.require_operation(key, operation.scope, operation.role)
             _check_reach(operation, key, parameters)
+        return key
+
+    def admit_again(self, head: Head, client: Client, parameters: Mapping[str, str]) -> ApiKey | None:
+        """The same for a head that was admitted before: once for all of its requests in one turn of the event loop, unless
+        the key depends on the client's address."""
+        admitted = self._admitted
+        if head in admitted:
+            return admitted[head]
+        key = self.admit(head.route, head.headers, client, parameters)
+        if key is None or not key.sources:
+            if not admitted:
+                asyncio.get_running_loop().call_soon(admitted.clear)
+            admitted[head] = key
         return key
 
     def authenticate(self, headers: Mapping[bytes, bytes], client: Client, scope: Mapping[str, Any]) -> ApiKey | None:
