@@ -8,7 +8,7 @@ import itertools
 import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import uvloop
 
@@ -130,6 +130,13 @@ def _requests(args: argparse.Namespace, connection: int, deadline: float) -> Ite
     return (_bodies if args.operation == "create" else _changes)(args, connection, deadline)
 
 
+def _pace(interval_s: float) -> Callable[[], float]:
+    """How long a connection waits before each next request. Each has a slot of that length, and is sent at a random moment in
+    it; one whose time has passed when the answer before it came is sent at once. So the rate holds however long it lasts."""
+    began, slots = time.perf_counter(), itertools.count()
+    return lambda: began + (next(slots) + random.random()) * interval_s - time.perf_counter()
+
+
 async def _run(args: argparse.Namespace) -> dict[str, object]:
     loop = asyncio.get_running_loop()
     finished = asyncio.Event()
@@ -146,13 +153,15 @@ async def _run(args: argparse.Namespace) -> dict[str, object]:
     sources = [_requests(args, number, deadline) for number in range(args.connections)]
     if args.count <= 200_000:
         sources = [iter(list(source)) for source in sources]
-    pace = (lambda: random.expovariate(args.rate / args.connections)) if args.rate else None
     began = time.perf_counter()
     callers: list[Caller] = []
     ports = [int(port) for port in args.port.split(",")]
     for number, source in enumerate(sources):
         port = ports[number % len(ports)]
-        _, caller = await loop.create_connection(lambda source=source: Caller(source, done, pace), args.host, port)
+        pace = _pace(args.connections / args.rate) if args.rate else None
+        _, caller = await loop.create_connection(
+            lambda source=source, pace=pace: Caller(source, done, pace), args.host, port
+        )
         callers.append(caller)
     await finished.wait()
     seconds = time.perf_counter() - began

@@ -39,9 +39,8 @@ from tests.support.server import ServerProcess
 NAMES = ("one", "two")
 SHARDS = 32
 SAMPLE_S = 60.0
-#: The stream's timers in a request, and how long each client thinks between two: so long that waiting for answers hardly
-#: slows it down.
-_BATCH, _CLIENTS_LEAST, _THINK_S = 100, 4, 4
+#: The stream's timers in a request, and how often each client sends one: so seldom that it has time to catch up.
+_BATCH, _CLIENTS_LEAST, _INTERVAL_S = 100, 4, 4
 #: What waits from the beginning on is created as fast as possible, and at least so fast.
 _FILL_BATCH, _FILL_CLIENTS, _FILL_LEAST_PER_S = 500, 16, 8_000
 _BEGIN_S = 10
@@ -69,7 +68,7 @@ class Plan:
     @property
     def clients(self) -> int:
         """The stream's."""
-        return max(_THINK_S * self.rate // _BATCH, _CLIENTS_LEAST)
+        return max(_INTERVAL_S * self.rate // _BATCH, _CLIENTS_LEAST)
 
     @property
     def retention_s(self) -> int:
