@@ -187,35 +187,36 @@ class _ClientWrite(EngineWrite):
 
 
 class PlainCreates(Creates, Generic[T]):
-    """Plain creates in one shard, each for a client of the kind `T`; add them one by one, then submit them. Their clients
-    get the views of the durable timers, or the answers of the codec that has made them. If the shard has moved, each create
-    goes to its owner."""
+    """Plain creates in one shard, each for a client of the kind `T`; add them one by one, or append to `uuids`, `timers` and
+    `clients`, which belong together, then submit them. Their clients get the views of the durable timers, or the answers of
+    the codec that has made them. If the shard has moved, each create goes to its owner."""
 
-    __slots__ = ("_clients", "_shard_id", "_writes")
+    __slots__ = ("_shard_id", "_writes", "clients")
 
     uuids: list[bytes]
     timers: list[NewTimer]
+    clients: list[T]
 
     def __init__(self, writes: Writes, shard_id: int) -> None:
         self.completed = False
-        self.uuids, self.timers, self.deadline_us = [], [], None
+        self.uuids, self.timers, self.clients, self.deadline_us = [], [], [], None
         self._writes = writes
         self._shard_id = shard_id
-        self._clients: list[T] = []
 
     def add(self, uuid: bytes, timer: NewTimer, client: T) -> None:
         """Adds a create."""
         self.uuids.append(uuid)
         self.timers.append(timer)
-        self._clients.append(client)
+        self.clients.append(client)
 
     @abstractmethod
     def _write(self, op: WriteOp, client: T) -> EngineWrite:
         """One of them as a write of its own."""
 
     @abstractmethod
-    def _give(self, client: T, outcome: TimerView | bytes) -> None:
-        """One of them is durable."""
+    def _give(self, outcomes: Iterable[TimerView | bytes]) -> None:
+        """They are durable: gives each client its outcome, in their order. Should one of these fail, so do the others that
+        come after it."""
 
     def operations(self) -> list[WriteOp]:
         return [write.op for write in self.apart()]
@@ -223,20 +224,18 @@ class PlainCreates(Creates, Generic[T]):
     def apart(self) -> list[EngineWrite]:
         """Each create as a write of its own; nothing completes this any more."""
         writes = []
-        for uuid, timer, client in zip(self.uuids, self.timers, self._clients, strict=True):
+        for uuid, timer, client in zip(self.uuids, self.timers, self.clients, strict=True):
             op = operation(uuid, timer, self.deadline_us)
             op.completion = write = self._write(op, client)
             writes.append(write)
         return writes
 
     def _resolved(self, rows: Sequence[Row]) -> None:
-        shard_id, give = self._shard_id, self._give
-        for row, timer, client in zip(rows, self.timers, self._clients, strict=True):
-            if isinstance(timer, Timer):
-                at, uuid = row.key
-                give(client, TimerView(timer, uuid, shard_id, at))
-            else:
-                give(client, timer.answer(shard_id))
+        shard_id = self._shard_id
+        self._give(
+            TimerView(timer, row.key[1], shard_id, row.key[0]) if isinstance(timer, Timer) else timer.answer(shard_id)
+            for row, timer in zip(rows, self.timers, strict=True)
+        )
         # Last: should one fail, each is failed by itself, and counted then.
         self._writes.waiting -= len(rows)
 
@@ -257,8 +256,9 @@ class SingleCreates(PlainCreates[CreateClient]):
     def _write(self, op: WriteOp, client: CreateClient) -> EngineWrite:
         return _ClientWrite(self._writes, self._shard_id, op, client)
 
-    def _give(self, client: CreateClient, outcome: TimerView | bytes) -> None:
-        client.resolve(outcome)
+    def _give(self, outcomes: Iterable[TimerView | bytes]) -> None:
+        for client, outcome in zip(self.clients, outcomes, strict=True):
+            client.resolve(outcome)
 
 
 class Arrivals:
@@ -352,8 +352,14 @@ class Outcomes:
 
     def take(self, position: int, outcome: CreateOutcome) -> None:
         """Takes the outcome of one of them."""
-        self._outcomes[position] = outcome
-        self._missing -= 1
+        self.take_all((position,), (outcome,))
+
+    def take_all(self, positions: Sequence[int], outcomes: Iterable[CreateOutcome]) -> None:
+        """Takes the outcomes of those at these positions."""
+        taken = self._outcomes
+        for position, outcome in zip(positions, outcomes, strict=True):
+            taken[position] = outcome
+        self._missing -= len(positions)
         # Who waits may have gone.
         if not self._missing and not self.all.done():
             self.all.set_result(self._outcomes)
@@ -400,8 +406,8 @@ class BatchedCreates(PlainCreates[int]):
     def _write(self, op: WriteOp, client: int) -> EngineWrite:
         return BatchedWrite(self._writes, self._shard_id, op, self._batch, client)
 
-    def _give(self, client: int, outcome: TimerView | bytes) -> None:
-        self._batch.take(client, outcome)
+    def _give(self, outcomes: Iterable[TimerView | bytes]) -> None:
+        self._batch.take_all(self.clients, outcomes)
 
 
 class _BatchClient(Completion[TimerView | None]):

@@ -12,7 +12,10 @@ The engine uses a part only by the methods here.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Container, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Mapping, Sequence
+from itertools import compress, count
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -29,6 +32,8 @@ from tocsin.timers.engine.rows import OpKind, PackedRow, Row, WriteOp
 JOINED_MAX = 1_000
 #: How much later than a part's first creates others may join it, in microseconds. All of them have the deadline of the first.
 JOINED_WITHIN_US = 10_000
+
+_namespace_of, _keys_of = attrgetter("namespace"), attrgetter("keys")
 
 
 class Creates(Completion[Sequence[Row]]):
@@ -69,20 +74,21 @@ class WrittenPart(NamedTuple):
 
 
 class Part:
-    """Creates that wait for one batch. `claim` is a generation of the shard's claim without its sequence number,
-    `first_sequence` that of the first create's generation; those of the others follow. `deadline_us` is the boot time after
-    which none of them is written. `first_tries` has the uuids of those with an idempotency key."""
+    """Creates that wait for one batch. `claim` is a generation of the shard's claim without its sequence number, `firings`
+    how the names of the claim's firings begin, `first_sequence` the number of the first create in both; those of the others
+    follow. `deadline_us` is the boot time after which none of them is written. `first_tries` has the uuids of those with an
+    idempotency key."""
 
-    __slots__ = ("_claim", "_creates", "_first_sequence", "_timers", "deadline_us", "first_tries", "uuids")
+    __slots__ = ("_claim", "_creates", "_firings", "_first_sequence", "_timers", "deadline_us", "first_tries", "uuids")
 
     #: As of the operations in it.
     supersedes = by_client = True
 
-    def __init__(self, claim: bytes, first_sequence: int, deadline_us: int | None) -> None:
+    def __init__(self, claim: bytes, firings: str, first_sequence: int, deadline_us: int | None) -> None:
         self.uuids: list[bytes] = []
         self.first_tries: set[bytes] = set()
         self.deadline_us = deadline_us
-        self._claim = claim
+        self._claim, self._firings = claim, firings
         self._first_sequence = first_sequence
         self._timers: list[NewTimer] = []
         self._creates: list[Creates] = []
@@ -90,11 +96,11 @@ class Part:
     def __len__(self) -> int:
         return len(self.uuids)
 
-    def may_take(self, count: int, next_sequence: int, deadline_us: int | None) -> bool:
+    def may_take(self, creates: int, next_sequence: int, deadline_us: int | None) -> bool:
         """Whether so many creates may join: the part has room, nothing was accepted since its last create, and their deadline
         is about its own."""
         size = len(self.uuids)
-        if size + count > JOINED_MAX or self._first_sequence + size != next_sequence:
+        if size + creates > JOINED_MAX or self._first_sequence + size != next_sequence:
             return False
         if self.deadline_us is None or deadline_us is None:
             return self.deadline_us is deadline_us
@@ -106,14 +112,11 @@ class Part:
         self.uuids += creates.uuids
         self._timers += creates.timers
         self._creates.append(creates)
-        self.first_tries.update(uuid for uuid, timer in zip(creates.uuids, creates.timers, strict=True) if timer.keys)
+        self.first_tries.update(compress(creates.uuids, map(_keys_of, creates.timers)))
 
-    def created(self) -> dict[str, int]:
+    def created(self) -> Mapping[str, int]:
         """How many timers it creates in each namespace."""
-        counts: dict[str, int] = {}
-        for timer in self._timers:
-            counts[timer.namespace] = counts.get(timer.namespace, 0) + 1
-        return counts
+        return Counter(map(_namespace_of, self._timers))
 
     def may_repeat(self, remembered: Callable[[set[bytes]], set[bytes]], *known: Container[bytes]) -> bool:
         """Whether anything is known of a timer of which this has a first try of a key: it may have that key already.
@@ -127,10 +130,10 @@ class Part:
     def rows(self) -> tuple[list[Row], list[StoredRow]]:
         """Its rows in memory and as stored, in the order of acceptance: of rows with one uuid, the last counts. Raises what
         encoding a record raises."""
-        rows, stored, sequence, claim = list[Row](), list[StoredRow](), self._first_sequence, self._claim
-        for uuid, timer in zip(self.uuids, self._timers, strict=True):
+        rows, stored, claim, firings = list[Row](), list[StoredRow](), self._claim, self._firings
+        for sequence, uuid, timer in zip(count(self._first_sequence), self.uuids, self._timers):
             at, generation = timer.execute_at, claim + sequence.to_bytes(8, "big")
-            sequence += 1
+            timer.firing = f"{firings}{sequence:x}"
             if isinstance(timer, Timer):
                 record, tags = encode_record(timer), timer.tags
                 rows.append(Row((at, uuid), generation, timer, len(record)))
@@ -164,4 +167,6 @@ class Part:
         ]
         for sequence, op in enumerate(ops, start=self._first_sequence):
             op.generation = self._claim + sequence.to_bytes(8, "big")
+            assert op.timer is not None
+            op.timer.firing = f"{self._firings}{sequence:x}"
         return ops

@@ -416,7 +416,7 @@ class Window:
         self.queue.tokens.written(batch)
         for op in batch.ops:
             if op.supersedes:
-                self.queue.forget(op.uuid)
+                self.queue.forget((op.uuid,))
                 self._reinstate(op.uuid, boot_us)
             elif op.kind is OpKind.SUSPEND or op.kind is OpKind.MOVE_ON:
                 # Another row of the timer may be about to be suspended since.
@@ -492,7 +492,7 @@ class Window:
         if isinstance(op, Part):
             self._forget_creates(op, boot_us)
         elif op.supersedes:
-            self.queue.forget(op.uuid)
+            self.queue.forget((op.uuid,))
             self._reinstate(op.uuid, boot_us)
         elif op.kind is OpKind.SCHEDULE:
             self._forget_change(op.uuid)
@@ -521,10 +521,11 @@ class Window:
         return bool(expired)
 
     def _forget_creates(self, part: Part, boot_us: int) -> None:
-        for uuid in part.uuids:
-            self.queue.forget(uuid)
-            if uuid in self.in_flight or uuid in self.superseded:
-                self._reinstate(uuid, boot_us)
+        self.queue.forget(part.uuids)
+        if self.in_flight or self.superseded:
+            for uuid in part.uuids:
+                if uuid in self.in_flight or uuid in self.superseded:
+                    self._reinstate(uuid, boot_us)
 
     def _forget_change(self, uuid: bytes) -> None:
         self._changes[uuid] -= 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tocsin.ports.store import generation
 from tocsin.timers.engine.flow_tokens import TokenRows
@@ -42,23 +42,23 @@ class WriteQueue:
         another one."""
         part, sequence = self.entries[-1] if self.entries else None, self._sequence + 1
         if type(part) is not Part or not part.may_take(len(creates.uuids), sequence, deadline_us):
-            part = Part(self._claim, sequence, deadline_us)
+            part = Part(self._claim, self._firings, sequence, deadline_us)
             self.entries.append(part)
         part.add(creates)
-        firings, superseding = self._firings, self.superseding
-        for uuid, timer in zip(creates.uuids, creates.timers, strict=True):
-            timer.firing = f"{firings}{sequence:x}"
+        superseding = self.superseding
+        for uuid in creates.uuids:
             superseding[uuid] = superseding.get(uuid, 0) + 1
-            sequence += 1
-        self._sequence = sequence - 1
+        self._sequence += len(creates.uuids)
 
-    def forget(self, uuid: bytes) -> None:
-        """One of the operations that supersede results of the uuid is durable or refused."""
-        left = self.superseding[uuid] - 1
-        if left:
-            self.superseding[uuid] = left
-        else:
-            del self.superseding[uuid]
+    def forget(self, uuids: Iterable[bytes]) -> None:
+        """For each of these uuids, one of the operations that supersede its results is durable or refused."""
+        superseding = self.superseding
+        for uuid in uuids:
+            left = superseding[uuid] - 1
+            if left:
+                superseding[uuid] = left
+            else:
+                del superseding[uuid]
 
     def take_apart(self, part: Part) -> None:
         """The creates of the first entry go on as operations."""
