@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import msgspec
 import pytest
 
 from tests.support.agent_database import (
+    EVER,
     NOW,
     OTHER_TENANT,
     TENANT,
@@ -119,12 +122,23 @@ async def test_finished_calls_are_purged_with_their_references(database: AgentDa
         await database.timers.schedule_timers([entry(c)])
         await database.executions.begin([(start(c), envelope(c))])
     await change(database, running(busy), finished(early, NOW + 5), finished(late, NOW + 6))
-    assert await database.calls.transact(lambda t: t.purge(NOW + 5, 10)) == 0
-    assert await database.calls.transact(lambda t: t.purge(NOW + 7, 1)) == 1
+    assert await database.calls.transact(lambda t: t.purge(NOW + 5 - EVER, -EVER, 10)) == 0
+    assert await database.calls.transact(lambda t: t.purge(NOW + 7 - EVER, -EVER, 1)) == 1
     for table in TABLES:
         left = await rows(database, f"SELECT service_call_id FROM {table} ORDER BY service_call_id")
         assert left == [(late.service_call_id,), (busy.service_call_id,)], table
-    assert await database.calls.transact(lambda t: t.purge(NOW + 7, 10)) == 1
+    assert await database.calls.transact(lambda t: t.purge(NOW + 7 - EVER, -EVER, 10)) == 1
+
+
+async def test_a_clock_that_is_ahead_purges_no_calls(database: AgentDatabase, database_url: str) -> None:
+    """SQLite has no clock but the node's."""
+    now_us, hour_us = time.time_ns() // 1_000, 3_600_000_000
+    one = call()
+    await insert(database, one)
+    await change(database, finished(one, now_us - 2 * hour_us))
+    gone = 1 if database_url.startswith("sqlite") else 0
+    assert await database.calls.transact(lambda t: t.purge(now_us + 9_000 * hour_us, 4 * hour_us, 10)) == gone
+    assert await database.calls.transact(lambda t: t.purge(now_us, hour_us, 10)) == 1 - gone
 
 
 async def test_tags_are_added_and_removed_once(database: AgentDatabase) -> None:
@@ -205,7 +219,7 @@ async def test_tenants_are_isolated(database: AgentDatabase) -> None:
     assert await database.timers.find_due([OTHER_TENANT], 0, NOW * 2, 10) == [entry(theirs)]
     assert await database.calls.transact(lambda t: t.delete_waiting([mine.key])) == set()
     await change(database, finished(theirs))
-    assert await database.calls.transact(lambda t: t.purge(NOW * 2, 10)) == 1
+    assert await database.calls.transact(lambda t: t.purge(NOW * 2 - EVER, -EVER, 10)) == 1
     assert await load(database, mine.key) is not None
     assert await database.calls.transact(lambda t: t.tags([mine.key])) == {mine.key: ("more",)}
 

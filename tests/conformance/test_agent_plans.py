@@ -74,7 +74,7 @@ CASES = {
     "remove_tags": Case(service_calls.REMOVE_TAGS, TAGS, [(TENANT, ID, "t")]),
     "to_watch": Case(service_calls.TO_WATCH, "idx_service_calls_watch_at", [], {"now_at": NOW, "most": 10}),
     "postpone": Case(service_calls.POSTPONE, CALLS, KEYS, {"watch_at": NOW}),
-    "purge": Case(service_calls.PURGE, "idx_service_calls_finished_at", [], {"before_at": NOW, "most": 10}),
+    "purge": Case(service_calls.PURGE, "idx_service_calls_finished_at", [], {"before_at": NOW, "kept_us": 1, "most": 10}),
     "schedule": Case(timer_schedules.SCHEDULE, CALLS, _row(timer_schedules.SCHEDULE)),
     "delete_timers": Case(timer_schedules.DELETE, TIMERS, KEYS),
     "mark_fired": Case(timer_schedules.MARK_FIRED, TIMERS, [(*key, NOW) for key in KEYS], {"moment_at": NOW}),
@@ -105,7 +105,7 @@ CASES = {
     "first_suspended": Case(executions.FIRST, "idx_suspended_executions_place", [], {"place": "k", "most": 10}),
     "places": Case(executions.PLACES, "idx_suspended_executions_place", [], {"after": "k", "most": 10}),
     "unreported": Case(
-        executions.UNREPORTED, "idx_suspended_executions_unreported", [], {"before_at": NOW, "most": 10}
+        executions.UNREPORTED, "idx_suspended_executions_unreported", [], {"before_at": NOW, "kept_us": 1, "most": 10}
     ),
     "unpublished": Case(outbox.UNPUBLISHED, "idx_outbox_unpublished", [], {"after": 5, "most": 10}),
     "unpublished orders with a key": Case(
@@ -116,8 +116,8 @@ CASES = {
     "suspend": Case(
         outbox.SUSPEND, "pk_outbox", [], {"number": 1, "moment_at": NOW, "last_error": "e"}, "idx_outbox_unpublished"
     ),
-    "purge_outbox": Case(outbox.PURGE, "idx_outbox_published_at", [], {"before_at": NOW, "most": 10}),
-    "purge_suspended": Case(outbox.PURGE_SUSPENDED, "pk_outbox", [], {"before_at": NOW, "most": 10}),
+    "purge_outbox": Case(outbox.PURGE, "idx_outbox_published_at", [], {"before_at": NOW, "kept_us": 1, "most": 10}),
+    "purge_suspended": Case(outbox.PURGE_SUSPENDED, "pk_outbox", [], {"before_at": NOW, "kept_us": 1, "most": 10}),
     "find": Case(queries.FIND, CALLS, [], ONE),
     "executions": Case(queries.EXECUTIONS, LOG, [], ONE),
     "trace_schedule": Case(queries.SCHEDULE, TIMERS, [], ONE),

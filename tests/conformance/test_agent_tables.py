@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import msgspec
 import pytest
 
 from tests.support.agent_database import (
+    EVER,
     NOW,
     OTHER_TENANT,
     TENANT,
@@ -28,6 +30,8 @@ from tocsin.service_calls.messages import CallKey, CallStatus
 from tocsin.service_calls.ports import LoggedExecution, OutboxRow
 from tocsin.stores.service_calls.database import AgentDatabase, agent_database
 from tocsin.stores.service_calls.tenant_secrets import SqlTenantSecrets
+
+HOUR_US = 3_600_000_000
 
 # ------------------------------------------------------------------ timer_schedules
 
@@ -240,6 +244,11 @@ async def test_unpublished_messages_are_read_in_order_by_pages(database: AgentDa
     assert await database.outbox.unpublished(numbers[1], 9) == list(map(OutboxRow, numbers[2:], envelopes[2:]))
 
 
+async def purge(database: AgentDatabase, before_us: int, limit: int) -> int:
+    """Deletes the messages that were published or suspended before the instant."""
+    return await database.outbox.purge(before_us - EVER, -EVER, limit)
+
+
 async def test_published_and_suspended_messages_are_not_read_again(database: AgentDatabase) -> None:
     numbers = await append(database, *(envelope(call()) for _ in range(5)))
     await database.outbox.mark_published(numbers[:2], NOW)
@@ -250,9 +259,9 @@ async def test_published_and_suspended_messages_are_not_read_again(database: Age
     assert [row.number for row in await database.outbox.unpublished(0, 10)] == [numbers[2], numbers[4]]
     kept = await rows(database, "SELECT id, attempts, last_error FROM outbox WHERE last_error IS NOT NULL ORDER BY id")
     assert kept == [(numbers[2], 3, "refused"), (numbers[3], 0, "too \ufffd large")]
-    assert await database.outbox.purge(NOW, 10) == 0
-    assert await database.outbox.purge(NOW + 1, 1) == 1
-    assert await database.outbox.purge(NOW + 1, 10) == 1
+    assert await purge(database, NOW, 10) == 0
+    assert await purge(database, NOW + 1, 1) == 1
+    assert await purge(database, NOW + 1, 10) == 1
     assert await rows(database, "SELECT id FROM outbox ORDER BY id") == [(number,) for number in numbers[2:]]
 
 
@@ -261,12 +270,23 @@ async def test_suspended_messages_are_deleted_with_those_published_meanwhile(dat
     await database.outbox.suspend(numbers[0], "too large", NOW)
     await database.outbox.mark_published(numbers[1:3], NOW + 1)
     await database.outbox.suspend(numbers[3], "too large", NOW + 2)
-    assert await database.outbox.purge(NOW, 10) == 0
-    assert await database.outbox.purge(NOW + 2, 2) == 2
-    assert await database.outbox.purge(NOW + 2, 2) == 1
+    assert await purge(database, NOW, 10) == 0
+    assert await purge(database, NOW + 2, 2) == 2
+    assert await purge(database, NOW + 2, 2) == 1
     assert await rows(database, "SELECT id FROM outbox ORDER BY id") == [(number,) for number in numbers[3:]]
-    assert await database.outbox.purge(NOW + 3, 10) == 1
+    assert await purge(database, NOW + 3, 10) == 1
     assert await rows(database, "SELECT id FROM outbox ORDER BY id") == [(numbers[4],)]
+
+
+async def test_a_clock_that_is_ahead_purges_no_messages(database: AgentDatabase, database_url: str) -> None:
+    """SQLite has no clock but the node's."""
+    now_us = time.time_ns() // 1_000
+    numbers = await append(database, envelope(call()), envelope(call()))
+    await database.outbox.mark_published(numbers[:1], now_us - 2 * HOUR_US)
+    await database.outbox.suspend(numbers[1], "too large", now_us - 2 * HOUR_US)
+    gone = 2 if database_url.startswith("sqlite") else 0
+    assert await database.outbox.purge(now_us + 9_000 * HOUR_US, 4 * HOUR_US, 10) == gone
+    assert await database.outbox.purge(now_us, HOUR_US, 10) == 2 - gone
 
 
 async def test_what_follows_from_a_suspended_message_is_appended_with_it_once(database: AgentDatabase) -> None:
@@ -280,7 +300,7 @@ async def test_what_follows_from_a_suspended_message_is_appended_with_it_once(da
 async def test_message_numbers_are_never_reused(database: AgentDatabase) -> None:
     numbers = await append(database, envelope(call()), envelope(call()))
     await database.outbox.mark_published(numbers, NOW)
-    await database.outbox.purge(NOW + 1, 10)
+    await purge(database, NOW + 1, 10)
     (again,) = await append(database, envelope(call()))
     assert again > max(numbers)
 

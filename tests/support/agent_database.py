@@ -22,6 +22,8 @@ from tocsin.stores.service_calls.statements import Session, Work
 T = TypeVar("T")
 
 NOW = 1_800_000_000_123_456
+#: What is kept for minus a hundred years is over by the database's clock, too, which knows nothing of NOW.
+EVER = 100 * 366 * 86_400_000_000
 _numbers: Iterator[int] = count(1)
 
 KINDS = ("sqlite", "sqlite-memory", "postgresql")

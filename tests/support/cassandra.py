@@ -23,8 +23,8 @@ _START_TIMEOUT_S = 180
 
 class CassandraServer(ServerProgram):
     """One node. `sync` is its `commitlog_sync`; `host` its loopback address, `seed` the address and storage port of another
-    node, whose cluster it joins; `paxos` its `paxos_variant`. One that is `lasting` has the compiler, the collector of
-    garbage and the room for writes that servers have outside of tests: it starts slower, and is faster after a minute."""
+    node, whose cluster it joins; `paxos` its `paxos_variant`. One that is `lasting` has the compiler and the
+    room for writes that servers have outside of tests: it starts slower, and is faster after a minute."""
 
     end_timeout_s = 60.0
 
@@ -80,9 +80,7 @@ class CassandraServer(ServerProgram):
         lib = library()
         agent = next(iter(lib.glob("jamm-*.jar")))
         # A node waits for what the others report; alone it need not.
-        files = (
-            "jvm", "lasting" if self._lasting else "brief", "alone" if self._seed is None else "together"
-        )  # fmt: skip
+        files = ["jvm", "alone" if self._seed is None else "together", *([] if self._lasting else ["brief"])]
         options = [option for name in files for option in (_FILES / f"{name}.txt").read_text().split()]
         properties = {"cassandra.config": f"file://{self.folder}/conf/cassandra.yaml", "cassandra.storagedir": self.folder,
                       "logback.configurationFile": f"file://{self.folder}/conf/logback.xml",

@@ -318,8 +318,8 @@ class OutboxDispatcher:
     async def purge(self) -> int:
         """Deletes rows that were published or suspended longer ago than `outbox_retention`. Returns their number. Raises the
         store's errors."""
-        before_us = self._context.clock.now_us() - self._limits.outbox_retention_us
-        return await self._context.purge("messages", partial(self._store.purge, before_us), lambda: self._closing)
+        delete = partial(self._store.purge, self._context.clock.now_us(), self._limits.outbox_retention_us)
+        return await self._context.purge("messages", delete, lambda: self._closing)
 
 
 # ---------------------------------------------------------------------- what is recorded

@@ -156,8 +156,9 @@ class Transaction(Protocol):
     async def postpone(self, keys: Collection[CallKey], watch_at_us: int) -> None:
         """Sets `watch_at` of unfinished calls, and reads nothing else of them."""
 
-    async def purge(self, finished_before_us: int, limit: int) -> int:
-        """Deletes finished calls with everything that refers to them. Returns how many."""
+    async def purge(self, now_us: int, kept_us: int, limit: int) -> int:
+        """Deletes calls that finished longer than `kept_us` ago, by this clock and by the database's, with everything that
+        refers to them: one that is wrong takes nothing from the others. Returns how many."""
 
     async def append(self, envelopes: Sequence[Envelope]) -> None:
         """Appends messages to the outbox, in this order."""
@@ -447,9 +448,9 @@ class OutboxStore(Protocol):
         """Suspends a row that can never be published: it stays in the table for inspection and is not read again. `then` is
         appended in the same transaction, unless the row is suspended already."""
 
-    async def purge(self, before_us: int, limit: int) -> int:
-        """Deletes rows that were published before the instant, and those that were suspended before it, once the messages
-        that were published meanwhile are gone. Returns how many."""
+    async def purge(self, now_us: int, kept_us: int, limit: int) -> int:
+        """Deletes rows that were published longer than `kept_us` ago, by this clock and by the database's, and those that
+        were suspended as long ago, once the messages that were published meanwhile are gone. Returns how many."""
 
 
 # ---------------------------------------------------------------------- API: what is shown. Writes are commands on the bus

@@ -296,10 +296,10 @@ class Watchdog:
 
     async def purge(self) -> int:
         """Deletes the calls that finished longer ago than `retention`. Returns their number. Raises the store's errors."""
-        before_us = self._context.clock.now_us() - self._context.limits.retention_us
+        now_us, kept_us = self._context.clock.now_us(), self._context.limits.retention_us
 
         def delete(rows_max: int) -> Awaitable[int]:
-            return self._store.transact(lambda transaction: transaction.purge(before_us, rows_max))
+            return self._store.transact(lambda transaction: transaction.purge(now_us, kept_us, rows_max))
 
         return await self._context.purge("calls", delete, lambda: self._purging.closing)
 

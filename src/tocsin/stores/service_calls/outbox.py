@@ -9,7 +9,7 @@ from msgspec.structs import astuple
 
 from tocsin.ports.bus import Envelope
 from tocsin.service_calls.ports import OutboxRow
-from tocsin.stores.service_calls.statements import Database, Query, Session, insert
+from tocsin.stores.service_calls.statements import Database, Query, Session, insert, purging
 
 T = TypeVar("T")
 
@@ -46,16 +46,16 @@ MARK_PUBLISHED = Query(
 )
 NOTE_FAILURE = Query("UPDATE outbox SET attempts = :attempts, last_error = :last_error WHERE id = :number")
 SUSPEND = Query(f"UPDATE outbox SET suspended_at = :moment_at, last_error = :last_error WHERE id = :number AND {WAITS}")
-PURGE = Query(
-    "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE published_at IS NOT NULL AND published_at < :before_at "
+PURGE = purging(
+    "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE published_at IS NOT NULL AND published_at < BEFORE "
     "ORDER BY published_at LIMIT :most)"
 )
 # No index has the suspended rows, which are few. The purge of published ones leaves them at the beginning of the table,
 # before the row that was published first.
-PURGE_SUSPENDED = Query(
+PURGE_SUSPENDED = purging(
     "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE id < coalesce((SELECT id FROM outbox "
     "WHERE published_at IS NOT NULL ORDER BY published_at LIMIT 1), 9223372036854775807) AND suspended_at IS NOT NULL "
-    "AND suspended_at < :before_at ORDER BY id LIMIT :most)"
+    "AND suspended_at < BEFORE ORDER BY id LIMIT :most)"
 )
 
 
@@ -131,11 +131,12 @@ class SqlOutbox:
 
         await self.write(work)
 
-    async def purge(self, before_us: int, limit: int) -> int:
+    async def purge(self, now_us: int, kept_us: int, limit: int) -> int:
         async def work(session: Session) -> int:
-            published = await PURGE.count(session, before_at=before_us, most=limit)
+            kept = {"before_at": now_us - kept_us, "kept_us": kept_us}
+            published = await PURGE.count(session, **kept, most=limit)
             left = limit - published
-            return published + await PURGE_SUSPENDED.count(session, before_at=before_us, most=left) if left else limit
+            return published + await PURGE_SUSPENDED.count(session, **kept, most=left) if left else limit
 
         return await self._database.write(work)
 

@@ -11,7 +11,7 @@ from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallKey
 from tocsin.service_calls.ports import WAITING, Change, DamagedRow, Readable, ServiceCall, Transaction
 from tocsin.stores.service_calls.outbox import Appended, SqlOutbox
-from tocsin.stores.service_calls.statements import KEY, Batch, Query, Row, Session, insert
+from tocsin.stores.service_calls.statements import KEY, Batch, Query, Row, Session, insert, purging
 
 T = TypeVar("T")
 
@@ -100,9 +100,9 @@ POSTPONE = Query(
     f"UPDATE service_calls SET watch_at = :watch_at WHERE {_IS_GIVEN} AND watch_at IS NOT NULL",
     given=KEY,
 )
-PURGE = Query(
+PURGE = purging(
     "DELETE FROM service_calls WHERE (tenant_id, service_call_id) IN (SELECT tenant_id, service_call_id FROM service_calls "
-    "WHERE finished_at IS NOT NULL AND finished_at < :before_at ORDER BY finished_at LIMIT :most FOR UPDATE SKIP LOCKED)"
+    "WHERE finished_at IS NOT NULL AND finished_at < BEFORE ORDER BY finished_at LIMIT :most FOR UPDATE SKIP LOCKED)"
 )
 
 
@@ -186,8 +186,8 @@ class SqlTransaction:
     async def postpone(self, keys: Collection[CallKey], watch_at_us: int) -> None:
         await POSTPONE.count(self._session, sorted(set(keys)), watch_at=watch_at_us)
 
-    async def purge(self, finished_before_us: int, limit: int) -> int:
-        return await PURGE.count(self._session, before_at=finished_before_us, most=limit)
+    async def purge(self, now_us: int, kept_us: int, limit: int) -> int:
+        return await PURGE.count(self._session, before_at=now_us - kept_us, kept_us=kept_us, most=limit)
 
     async def append(self, envelopes: Sequence[Envelope]) -> None:
         await self._appended.append(self._session, envelopes)

@@ -283,6 +283,14 @@ class Query(_Statement):
         return await session.count(form.text, self.values(form, rows, scalars))
 
 
+def purging(sql: str) -> Query:
+    """A query that deletes what is over: what was over before BEFORE. That is `before_at`, `kept_us` ago by the node's clock;
+    or as long ago by the database's, if that is earlier, so that a clock that is wrong does not end what all nodes keep.
+    SQLite has the node's clock."""
+    by_both = "least(:before_at, now() - :kept_us::bigint * interval '1 microsecond')"
+    return Query(sql.replace("BEFORE", by_both), sqlite=sql.replace("BEFORE", ":before_at"))
+
+
 #: What the decoders of stored values raise.
 _DECODING_ERRORS = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
 
