@@ -326,7 +326,7 @@ def total_shards_changed(place: str) -> StoreUnavailable:
 #: The format of stored data until the first release: schema, layout and records. Each change of these raises the number, as
 #: does one of which node should own which shard, on which all nodes must agree. Data with another one is refused. Migrations
 #: begin with the first release, which fixes it.
-FORMAT = 14
+FORMAT = 15
 
 
 def refuse_other_format(place: str, found: int | None) -> None:

@@ -26,12 +26,13 @@ class PostgresDialect(Dialect):
     now = f"SELECT {clock}"
     shards = "SELECT shard_id, shard_version, shard_owner FROM timers WHERE row_type = 1 ORDER BY shard_id"
     schedules = (
-        "SELECT {columns} FROM timers WHERE right(timer_namespace, 9) = '/schedule' AND timer_namespace = ? "
-        'AND timer_id COLLATE "C" > ? ORDER BY timer_id COLLATE "C" LIMIT ?'
+        "SELECT {columns} FROM timers WHERE right(timer_namespace, 9) = '/schedule' "
+        'AND timer_namespace COLLATE "C" = ? AND timer_id COLLATE "C" > ? ORDER BY timer_id COLLATE "C" LIMIT ?'
     )
     all_schedules = (
         "SELECT {columns} FROM timers WHERE right(timer_namespace, 9) = '/schedule' "
-        'AND (timer_namespace, timer_id COLLATE "C") > (?, ?) ORDER BY timer_namespace, timer_id COLLATE "C" LIMIT ?'
+        'AND (timer_namespace COLLATE "C", timer_id COLLATE "C") > (?, ?) '
+        'ORDER BY timer_namespace COLLATE "C", timer_id COLLATE "C" LIMIT ?'
     )
     skip_locked = " FOR UPDATE SKIP LOCKED"
 

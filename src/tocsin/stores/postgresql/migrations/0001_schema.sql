@@ -229,8 +229,10 @@ CREATE INDEX failures_by_instant ON failures (shard_id, failure_at, failure_uuid
 
 CREATE INDEX failures_by_expiry ON failures (failure_expires_at);
 
--- Schedules are timers of a namespace's name followed by "/schedule". They are listed by their ids, in the order of bytes.
-CREATE INDEX timers_schedules ON timers (timer_namespace, timer_id COLLATE "C") WHERE right(timer_namespace, 9) = '/schedule';
+-- Schedules are timers of a namespace's name followed by "/schedule". They are listed by name and id, in the order of bytes,
+-- which no new version of the system's C library changes.
+CREATE INDEX timers_schedules ON timers (timer_namespace COLLATE "C", timer_id COLLATE "C")
+  WHERE right(timer_namespace, 9) = '/schedule';
 
 -- Views for people who read the database by hand; Tocsin never reads them. Instants are timestamptz, NULL outside the years
 -- 1 to 9999; payloads are JSON where they are JSON. What a record that can't be decoded would supply is NULL. Headers and
