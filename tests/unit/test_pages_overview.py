@@ -102,12 +102,19 @@ def test_verdict_of_a_quiet_and_of_a_busy_service() -> None:
         ),
         (
             {"present": present("b"), "calls": CallCounts(succeeded=1, failed=2)},
-            "Timers fire on time. 2 service calls failed in the last minute, and the node b does not respond.",
+            "3 attempts in the last minute, none of them late. 2 service calls failed in the last minute, and the node b "
+            "does not respond.",
             "busy",
         ),
         (
             {"destinations": [PausedDestination("https://carrier.example:443", 3)]},
             "Timers fire on time. The destination carrier.example:443 is paused.",
+            "busy",
+        ),
+        # The windows of shards without an owner are nobody's, so nothing is known of what is overdue there.
+        (
+            {"present": present()._replace(unowned=3)},
+            "3 attempts in the last minute, none of them late. 3 shards have no owner.",
             "busy",
         ),
         ({"present": present(overdue_s=5.0)}, "Timers are late: the oldest due one has waited 5 s.", "alarm"),
@@ -128,6 +135,13 @@ def test_late_is_late() -> None:
     after = judged(fired(), late)
     assert after.title == "Timers fire on time again."
     assert after.text == "290 attempts in the last 60 minutes, 3 of them late, by up to 50 s."
+
+
+def test_shards_without_an_owner_have_a_row() -> None:
+    assert rows(unowned=1) == [
+        ("late", "A shard has no owner", "1", "Runbook", "/docs/runbooks/TocsinShardsWithoutOwner")
+    ]
+    assert rows(unowned=3)[0][1:3] == ("Shards have no owner", "3")
 
 
 def test_lateness_of_the_whole_service_is_not_stated_of_a_scope() -> None:
@@ -225,7 +239,14 @@ def test_a_bound_is_rounded_up(duration_us: int, words: str) -> None:
 
 def shown(**values: Any) -> list[Incident]:
     concerns, others = apart(values)
-    usual: dict[str, Any] = {"pauses": [], "outages": [], "slots": [], "started_us": None, "reports": None}
+    usual: dict[str, Any] = {
+        "pauses": [],
+        "outages": [],
+        "slots": [],
+        "started_us": None,
+        "reports": None,
+        "unowned": 0,
+    }
     failing = Failing(others.pop("failing", {}), others.pop("left", lambda _: None))
     calls = Failing(others.pop("calls_failing", {}), others.pop("calls_left", lambda _: None))
     reader = Reader(
@@ -386,6 +407,7 @@ def test_only_what_is_known_is_stated_where_nothing_needs_attention() -> None:
     assert calm(**{**unread, "failed": True, "left": 2}) == "Nothing needs attention."
     assert calm(**{**unread, "failed": True, "left": None}) == "Nothing needs attention."
     assert calm(**{**unread, "left": 2}) == "Nothing needs attention."
+    assert calm(**{**unread, "unread": True}).startswith("As far as is known, nothing needs attention: nothing failed")
 
 
 def test_paused_destinations_have_rows_of_their_own() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from tests.support.cases import each
 from tests.unit.test_pages_overview import NOW, SECOND, Listed, fired, judged, present, shown
 
@@ -17,6 +18,7 @@ from tocsin.timers.destinations import DestinationView
 from tocsin.timers.listing import TimerView
 from tocsin.web.http.destinations import destination_answer
 from tocsin.web.pages.destinations import state_of
+from tocsin.web.pages.overview import waiting as module
 from tocsin.web.pages.overview.content import overdue_elsewhere_s
 from tocsin.web.pages.overview.incidents import Incident, Reports
 from tocsin.web.pages.overview.paused import PausedDestination
@@ -54,7 +56,7 @@ def title(*waits: Wait, **values: Any) -> tuple[str, str]:
         (
             [wait()],
             {"more_waits": True},
-            (f"{MANY}; all others fire on time.".replace("33", "33 or more"), "busy"),
+            (f"{MANY}.".replace("33", "33 or more"), "busy"),
         ),
         # Of what others do nothing is stated that is not known.
         ([wait()], {"minute": fired(9, 2 * SECOND, late=1)}, (f"{MANY}.", "busy")),
@@ -85,6 +87,18 @@ def test_verdict_distinguishes_a_destination_at_which_timers_wait_from_a_late_no
 def test_what_nobody_fires_before_it_is_mended_is_named() -> None:
     held = Wait("billing", WaitsFor.EGRESS, "", 3, NOW - 60 * SECOND)
     assert title(held) == ("3 attempts in the last minute, none of them late. 3 timers are suspended.", "busy")
+    assert title(held, more_waits=True)[0].endswith(" 3 or more timers are suspended.")
+
+
+def test_nothing_is_claimed_of_timers_that_were_not_looked_at() -> None:
+    unknown = "Not all that is due was looked at, so it is not known whether more waits."
+    found = judged(fired(), more_waits=True)
+    assert (found.title, found.tone) == ("3 attempts in the last minute, none of them late.", "busy")
+    assert found.text.endswith(f" {unknown}")
+    idle = judged(more_waits=True)
+    assert (idle.title, idle.tone) == ("Nothing fired in the last minute.", "busy")
+    assert idle.text == f"Nothing fired in the last 60 minutes. {unknown}"
+    assert judged(fired(), waits=[wait()], more_waits=True, now_us=NOW).text.endswith(unknown)
 
 
 def test_overdue_timers_of_a_destination_do_not_make_the_node_late() -> None:
@@ -153,13 +167,17 @@ class Due:
         self.views, self.stored, self.away = list(views), {view.uuid: view for view in views}, False
         self.destinations = self
         self.paused_reason: str | None = None
+        self.page = 1_000
 
     async def list(self, wanted: Any) -> Any:
         if self.away:
             raise Unavailable("away")
         if isinstance(wanted, int):
             return [Total()], 0, True
-        return [view for view in self.views if (view.next_attempt_at or 0) < wanted.execute_before], None
+        first = int(wanted.cursor or 0)
+        after = first + self.page
+        views = [view for view in self.views[first:after] if (view.next_attempt_at or 0) < wanted.execute_before]
+        return views, str(after) if after < len(self.views) else None
 
     async def explained(self, views: Any) -> Any:
         return views
@@ -213,6 +231,43 @@ async def test_due_timers_are_counted_by_what_they_wait_for() -> None:
     service.away, service.views, service.paused_reason = False, [], "lease"
     await waiting._read()
     assert list(waiting.waits) == [wait(number=2, ago_s=40), unowned]
+
+
+async def test_looks_go_on_behind_timers_that_wait_as_meant_until_something_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flow = [due(number, TimerState.WAITING, WaitsFor.FLOW) for number in range(5)]
+    held = due(9, TimerState.SUSPENDED, WaitsFor.CREDENTIAL)
+    service, listed = Due(*flow, held, *flow), Listed()
+    service.page = 2
+    waiting = Waiting(service, listed)  # type: ignore[arg-type]
+    # Before something counted was seen, or the end, nothing is known.
+    for _ in range(2):
+        await waiting._read()
+        assert (waiting.waits, waiting.more) == ((), True)
+    await waiting._read()
+    found = [Wait("billing", WaitsFor.CREDENTIAL, "", 1, NOW - 36 * SECOND)]
+    assert (list(waiting.waits), waiting.more) == (found, True)
+    # On the next way it stays known until that has ended.
+    service.views = flow
+    for _ in range(2):
+        await waiting._read()
+        assert list(waiting.waits) == found
+    await waiting._read()
+    assert (list(waiting.waits), waiting.more) == ([], False)
+    # A way that is too long ends without a result, and so does one that nobody has gone on with.
+    monkeypatch.setattr(module, "_LOOKS_MAX", 2)
+    for _ in range(2):
+        await waiting._read()
+    assert (list(waiting.waits), waiting.more) == ([], True)
+    monkeypatch.setattr(module, "_LOOKS_MAX", 3)
+    for _ in range(3):
+        await waiting._read()
+    assert not waiting.more
+    await waiting._read()
+    listed.now += 61 * SECOND
+    await waiting._read()
+    assert (waiting.more, waiting._cursor) == (True, "2")
 
 
 async def test_a_timer_created_after_its_instant_waits_since_then() -> None:

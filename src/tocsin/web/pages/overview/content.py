@@ -15,6 +15,9 @@ from tocsin.web.pages.overview.paused import PausedDestination
 from tocsin.web.pages.overview.waiting import HELD_FOR, LATE_FOR, Wait, summed
 from tocsin.web.pages.presentation import at_most, count, host_of, milliseconds, span
 
+#: What is stated where something may wait of which nothing is known.
+_UNREAD = " Not all that is due was looked at, so it is not known whether more waits."
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -49,23 +52,25 @@ def verdict(
     past, waits = _past(hour), concerns.waits
     kept = at_destinations(waits, concerns.destinations)
     late_since = min((each.since for each in waits if each.waits_for in LATE_FOR), default=None)
-    known = present.overdue_s is not None and not any(each.waits_for in HELD_FOR for each in waits)
+    held, unread = any(each.waits_for in HELD_FOR for each in waits), concerns.more_waits
+    known = present.overdue_s is not None and not (held or unread or present.unowned or present.silent)
     overdue_us = round((present.overdue_s or 0) * 1e6)
     if late_since is not None or overdue_us > LATE_US:
         where = ", here or in another namespace" if scoped and late_since is None else ""
         behind = max(overdue_us, 0 if late_since is None else now_us - late_since)
         title = f"Timers are late{where}: the oldest due one has waited {span(behind)}."
         return Verdict(title, f"{_rate(minute)}. {past}", "alarm")
-    troubles = _troubles(concerns, minute, calls, failing, present.silent)
+    troubles = _troubles(concerns, minute, calls, failing, present)
+    past += _UNREAD if unread else ""
     if kept:
         first = _kept(kept, minute, now_us, known=known, more=concerns.more_waits)
         return Verdict(f"{first}. {troubles}".strip(), past, "busy")
-    if not minute.fires and not troubles:
+    if not minute.fires and not troubles and not unread:
         soon = _soon(due, known=known)
         return Verdict("Quiet: nothing fired in the last minute.", f"{soon}{past}", "calm")
     first = _timely(minute, hour, known=known, alone=not troubles)
     title = f"{first}. {troubles}".strip()
-    return Verdict(title, past, "busy" if troubles or minute.late else "calm")
+    return Verdict(title, past, "busy" if troubles or minute.late or unread else "calm")
 
 
 def overdue_elsewhere_s(overdue_s: float | None, waits: Sequence[Wait], now_us: int) -> float | None:
@@ -124,10 +129,11 @@ def _paused(present: Present, others: Sequence[str], database: str) -> Verdict:
     return Verdict(title, " ".join([meaning, *(f"Also: {each}." for each in others)]), "alarm")
 
 
-def _troubles(concerns: Concerns, minute: Counts, calls: CallCounts, failing: int, silent: Sequence[str]) -> str:
+def _troubles(concerns: Concerns, minute: Counts, calls: CallCounts, failing: int, present: Present) -> str:
     """What is wrong although nothing is overdue, as a sentence; empty if nothing is."""
     namespaces, destinations, flows = concerns.namespaces, concerns.destinations, concerns.flows
     schedules, alarms = BoundedCount(len(concerns.schedules), concerns.more_schedules), concerns.alarms
+    silent, unowned = present.silent, present.unowned
     found = []
     if failing:
         found.append(f"{'one destination' if failing == 1 else f'{failing} destinations'} failed in the last 3 minutes")
@@ -161,7 +167,10 @@ def _troubles(concerns: Concerns, minute: Counts, calls: CallCounts, failing: in
     elif alarms:
         found.append(f"{_at_least(BoundedCount(len(alarms), concerns.more_alarms))} monitors are late or have failed")
     if held := sum(each.number for each in concerns.waits if each.waits_for in HELD_FOR):
-        found.append(f"{count(held)} {'timer is' if held == 1 else 'timers are'} suspended")
+        number = BoundedCount(held, concerns.more_waits)
+        found.append(f"{_at_least(number)} {'timer is' if number == BoundedCount(1) else 'timers are'} suspended")
+    if unowned:
+        found.append("one shard has no owner" if unowned == 1 else f"{count(unowned)} shards have no owner")
     if silent:
         found.append(
             f"the node {silent[0]} does not respond" if len(silent) == 1 else f"{len(silent)} nodes do not respond"
@@ -191,11 +200,13 @@ def calm(
     outages: bool,
     brief: bool,
     whole: bool,
+    unread: bool = False,
 ) -> str:
     """What is stated where nothing needs attention. `failed`, `retried`: whether something failed, or was tried again, in the
     last hour; `left`: how many failures are still listed, None if that is unknown; `schedules`, `paused`: whether it is known
     which are paused; `monitors`: whether it is known which are late or have failed; `outages`: whether it is known which
-    there were; `brief`: whether there were some that delayed nothing; `whole`: whether the scope is the whole service."""
+    there were; `brief`: whether there were some that delayed nothing; `whole`: whether the scope is the whole service;
+    `unread`: whether timers may wait that were not looked at."""
     found = []
     if not failed and not left:
         found.append(
@@ -211,7 +222,8 @@ def calm(
         found.append("no namespace, destination or flow is paused" if whole else "no namespace or flow is paused")
     if whole and outages:
         found.append("no outage delayed a timer" if brief else "no outage was seen")
-    return f"Nothing needs attention: {_listed(found)}." if found else "Nothing needs attention."
+    first = "As far as is known, nothing needs attention" if unread else "Nothing needs attention"
+    return f"{first}: {_listed(found)}." if found else f"{first}."
 
 
 def _rate(minute: Counts) -> str:

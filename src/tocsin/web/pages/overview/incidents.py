@@ -37,6 +37,7 @@ _GROUPS_MAX = 8
 _SPARK_MINUTES = 24
 _CALLS_MAX, _NAMESPACES_MAX, _DESTINATIONS_MAX, _SCHEDULES_MAX, _MONITORS_MAX, _FLOWS_MAX = 3, 5, 5, 5, 5, 5
 _OUTAGES_MAX, _LATE_MAX = 3, 3
+_UNOWNED_RUNBOOK = "runbooks/TocsinShardsWithoutOwner"
 #: An outage that delayed nothing and was shorter than this needs no attention.
 _BRIEF_US = 1_000_000
 #: The rows of what keeps timers other than a destination.
@@ -105,6 +106,7 @@ def incidents(
     concerns: Concerns,
     *,
     pauses: Sequence[Pause],
+    unowned: int,
     outages: Sequence[Outage],
     slots: Sequence[Slot],
     started_us: int | None,
@@ -118,9 +120,15 @@ def incidents(
     now_us: int,
 ) -> list[Incident]:
     """All rows. `failing`, `calls`: failures of timers and of service calls; `started_us`: since when the node that runs
-    longest runs; `database` is the store's name and place; `reports`: None if they are not the reader's business."""
+    longest runs; `unowned`: shards that no node owns; `database` is the store's name and place; `reports`: None if they are
+    not the reader's business."""
     waits, more = concerns.waits, concerns.more_waits
     rows = [_pause(each, database, docs, now_us) for each in pauses]
+    if unowned:
+        words = "Their timers wait, and their monitors are not watched, until a node owns them. Nothing is lost."
+        number = "shard" if unowned == 1 else "shards"
+        title = "A shard has no owner" if unowned == 1 else "Shards have no owner"
+        rows.append(Incident("late", title, words, count(unowned), number, "Runbook", f"{docs}{_UNOWNED_RUNBOOK}"))
     rows += _waits(waits, link, more=more)
     kept = summed(_unpaused(waits, concerns.destinations), lambda each: (each.destination, each.waits_for))
     rows += [_kept(each, reports, link, more=more) for each in kept[:_DESTINATIONS_MAX]]

@@ -23,7 +23,7 @@ class Pause(NamedTuple):
 class Present(NamedTuple):
     """The present state of all nodes that answer; `silent` are the names of the living others. `overdue_s`: how long the
     oldest due timer of the whole service has waited; None: not the reader's business. `started_us`: since when the one that
-    runs longest runs; None if that is not known."""
+    runs longest runs; None if that is not known. `unowned`: shards that no living node owns."""
 
     nodes: int
     silent: list[str]
@@ -33,6 +33,7 @@ class Present(NamedTuple):
     agent: bool
     pauses: list[Pause]
     started_us: int | None = None
+    unowned: int = 0
 
 
 class Nodes(Refreshed):
@@ -48,7 +49,7 @@ class Nodes(Refreshed):
 
     def present(self) -> Present:
         """The state of the nodes as of the last `refresh`, and of this one as of now."""
-        service, others = self._service, self._service.other_nodes()
+        service, others, owners = self._service, self._service.other_nodes(), self._service.owners()
         known = [(name, self._reports.get(incarnation)) for incarnation, name in others.items()]
         answered = [(service.node, service.report()), *((name, each) for name, each in known if each is not None)]
         shards = [shard for _, report in answered for shard in report.shards]
@@ -66,4 +67,5 @@ class Nodes(Refreshed):
                 if report.dispatch_paused_reason is not None
             ],
             started_us=(service.now_us() - max(uptimes_s) * 1_000_000 if len(uptimes_s) == 1 + len(others) else None),
+            unowned=sum(each is None or not owners.nodes[each].alive for each in owners.owners),
         )

@@ -19,6 +19,10 @@ from tocsin.timers.service import ListRequest, TimerService, TimerView
 _READ_INTERVAL_S = 3.0
 #: Timers of one read, the longest due first; each costs reading a row. Those with attempts in flight are among them.
 _COUNTED_MAX = 1_000
+#: Looks of which each goes on where the one before ended, until one has found something that counts.
+_LOOKS_MAX = 10
+#: After this time without a look, as nobody had the page open, what is known of waiting timers is too old.
+_STALE_US = 60_000_000
 #: Destinations of which it is asked why timers wait there.
 _REPORTS_MAX = 100
 #: Timers that seem to be fired next and are read again, because they may have been fired since.
@@ -46,18 +50,22 @@ class Wait(NamedTuple):
 
 class Waiting(Refreshed):
     """What keeps timers waiting, as of a few seconds ago: not the pauses of nodes, namespaces and flows, nor the limits of
-    flows, which are meant. If the store does not respond, the previous result stays: the verdict reports the store."""
+    flows, which are meant. Where those with the earliest instants all wait as meant, later looks go on behind them, and the
+    result is up to half a minute old. If the store does not respond, the previous result stays: the verdict reports the
+    store."""
 
     def __init__(self, service: TimerService, clock: Clock) -> None:
         super().__init__(_READ_INTERVAL_S)
         self._service = service
         self._clock = clock
         self.waits: Sequence[Wait] = ()
-        #: Whether further due timers were not read.
-        self.more = False
+        #: Whether further timers may be due that were not read.
+        self.more = True
         #: What all nodes know of the destinations for which timers wait, and when that was read (microseconds).
         self.reports: Mapping[str, DestinationReport] = {}
         self.read_at_us = 0
+        self._cursor: str | None = None
+        self._looks, self._looked_at_us = 0, 0
 
     @property
     def probed_at_us(self) -> int:
@@ -71,7 +79,11 @@ class Waiting(Refreshed):
             return
         now_us = self._clock.now_us()
         before_us = now_us - LATE_US
-        due = ListRequest(None, frozenset({Status.PENDING}), execute_before=before_us, limit=_COUNTED_MAX, reads_max=4)
+        if now_us - self._looked_at_us > _STALE_US:
+            self.waits, self.more, self._cursor, self._looks = (), True, None, 0
+        self._looked_at_us = now_us
+        pending = frozenset({Status.PENDING})
+        due = ListRequest(None, pending, execute_before=before_us, limit=_COUNTED_MAX, cursor=self._cursor, reads_max=4)
         try:
             views, cursor = await self._service.list(due)
             late = [view for view in await self._service.explained(views) if _since(view) <= before_us]
@@ -82,6 +94,11 @@ class Waiting(Refreshed):
                 reports = {each.total.name: each.total for each in listed}
         except TocsinError:
             return
+        self._looks += 1
+        if not waits and cursor is not None and self._looks < _LOOKS_MAX:
+            self._cursor = cursor
+            return
+        self._cursor, self._looks = None, 0
         self.waits, self.more, self.reports, self.read_at_us = waits, cursor is not None, reports, now_us
 
     async def _confirmed(self, late: Sequence[TimerView]) -> list[TimerView]:
