@@ -88,7 +88,9 @@ def test_verdict_of_a_quiet_and_of_a_busy_service() -> None:
     # Of more timers than are counted it is not known that the scope has none.
     text = judged(due=BoundedCount(0, more=True)).text
     assert text.startswith("Nothing is overdue. ")
-    assert judged(due=BoundedCount(0)).text.startswith("No timer is due in the next 60 minutes, none is overdue.")
+    assert judged(due=BoundedCount(0)).text.startswith(
+        "Apart from schedules, no timer is due in the next 60 minutes, none is overdue."
+    )
 
 
 @each(

@@ -22,7 +22,7 @@ from tocsin.web.pages.overview import waiting as module
 from tocsin.web.pages.overview.content import overdue_elsewhere_s
 from tocsin.web.pages.overview.incidents import Incident, Reports
 from tocsin.web.pages.overview.paused import PausedDestination
-from tocsin.web.pages.overview.waiting import Wait, Waiting
+from tocsin.web.pages.overview.waiting import HeldSchedule, Wait, Waiting
 
 PSP, WMS = "http://psp:80", "https://wms:443"
 
@@ -55,7 +55,7 @@ def title(*waits: Wait, **values: Any) -> tuple[str, str]:
         ),
         (
             [wait()],
-            {"more_waits": True},
+            {"more_waits": True, "unread": True},
             (f"{MANY}.".replace("33", "33 or more"), "busy"),
         ),
         # Of what others do nothing is stated that is not known.
@@ -90,15 +90,32 @@ def test_what_nobody_fires_before_it_is_mended_is_named() -> None:
     assert title(held, more_waits=True)[0].endswith(" 3 or more timers are suspended.")
 
 
+def test_suspended_schedules_are_named_and_have_rows() -> None:
+    nightly = HeldSchedule("billing", "nightly", WaitsFor.CREDENTIAL, NOW - 60 * SECOND)
+    found = judged(held=[nightly])
+    assert (found.title, found.tone) == ("Nothing fired in the last minute. A schedule is suspended.", "busy")
+    assert "overdue" not in found.text
+    (row,) = shown(held=[nightly])
+    assert (row.title, row.number, row.at) == ("Schedules are suspended: credentials", "1", NOW - 60 * SECOND)
+    assert row.words.startswith("In billing. Their credentials can't be sent")
+    assert row.link == "/schedules/billing/nightly"
+    others = [nightly, nightly._replace(namespace="shop"), nightly._replace(waits_for=WaitsFor.SECRET)]
+    assert judged(held=others, more_held=True).title.endswith(" 3 or more schedules are suspended.")
+    assert [(each.number, each.link) for each in shown(held=others)] == [
+        ("2", "/schedules"),
+        ("1", "/schedules/billing/nightly"),
+    ]
+
+
 def test_nothing_is_claimed_of_timers_that_were_not_looked_at() -> None:
     unknown = "Not all that is due was looked at, so it is not known whether more waits."
-    found = judged(fired(), more_waits=True)
+    found = judged(fired(), unread=True)
     assert (found.title, found.tone) == ("3 attempts in the last minute, none of them late.", "busy")
     assert found.text.endswith(f" {unknown}")
-    idle = judged(more_waits=True)
+    idle = judged(unread=True)
     assert (idle.title, idle.tone) == ("Nothing fired in the last minute.", "busy")
     assert idle.text == f"Nothing fired in the last 60 minutes. {unknown}"
-    assert judged(fired(), waits=[wait()], more_waits=True, now_us=NOW).text.endswith(unknown)
+    assert judged(fired(), waits=[wait()], unread=True, now_us=NOW).text.endswith(unknown)
 
 
 def test_overdue_timers_of_a_destination_do_not_make_the_node_late() -> None:

@@ -454,7 +454,7 @@ async def test_key_of_one_namespace_sees_no_numbers_of_the_whole_service(start: 
     assert "Service calls, last 60 minutes" in whole
     assert "did not answer, or too slowly" not in own
     assert "21,400,214" not in own
-    assert "No timer is due in the next 60 minutes" in own
+    assert "Apart from schedules, no timer is due in the next 60 minutes" in own
     # The lists of all that a key may read count its own changes in what they stream.
     for browser, created in ((reader, 3), (owner, 0)):
         async with browser.client.stream("GET", "/ui/live?namespace=*") as stream:

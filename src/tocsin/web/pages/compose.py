@@ -54,7 +54,7 @@ from tocsin.web.pages.overview.overview import Attention, Overview
 from tocsin.web.pages.overview.paused import Paused, PausedSchedules
 from tocsin.web.pages.overview.retries import CallRetries, TimerRetries
 from tocsin.web.pages.overview.upcoming import Upcoming
-from tocsin.web.pages.overview.waiting import Waiting
+from tocsin.web.pages.overview.waiting import HeldSchedules, Waiting
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import Pages
 from tocsin.web.pages.reference import Reference
@@ -111,6 +111,7 @@ def compose(
         call_failures=OpenCallFailures(service, agent, clock),
         call_retries=CallRetries(service, agent, clock),
         waiting=Waiting(service, clock),
+        held=HeldSchedules(service),
     )
     upcoming = Upcoming(service, clock)
     outages = Outages(service, nodes, database, agent_database)

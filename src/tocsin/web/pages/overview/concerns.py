@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tocsin.web.pages.overview.alarms import Alarm
 from tocsin.web.pages.overview.paused import PausedDestination, PausedFlow, PausedNamespace, PausedSchedule
-from tocsin.web.pages.overview.waiting import Wait
+from tocsin.web.pages.overview.waiting import HeldSchedule, Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +26,8 @@ class Concerns:
     #: What keeps due timers.
     waits: Sequence[Wait] = ()
     more_waits: bool = False
+    #: The schedules whose occurrences are suspended.
+    held: Sequence[HeldSchedule] = ()
+    more_held: bool = False
+    #: Whether timers or schedules may wait that were not looked at.
+    unread: bool = False

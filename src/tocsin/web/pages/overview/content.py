@@ -52,7 +52,7 @@ def verdict(
     past, waits = _past(hour), concerns.waits
     kept = at_destinations(waits, concerns.destinations)
     late_since = min((each.since for each in waits if each.waits_for in LATE_FOR), default=None)
-    held, unread = any(each.waits_for in HELD_FOR for each in waits), concerns.more_waits
+    held, unread = any(each.waits_for in HELD_FOR for each in waits) or concerns.held, concerns.unread
     known = present.overdue_s is not None and not (held or unread or present.unowned or present.silent)
     overdue_us = round((present.overdue_s or 0) * 1e6)
     if late_since is not None or overdue_us > LATE_US:
@@ -104,7 +104,7 @@ def _soon(due: BoundedCount, *, known: bool) -> str:
     """What is due within the hour, as a sentence; `known`: that nothing is overdue. Empty if neither is."""
     words = f"{due.short} {'timer is' if due.short == '1' else 'timers are'} due in the next 60 minutes"
     if not due.number:
-        words = "" if due.more else "No timer is due in the next 60 minutes"
+        words = "" if due.more else "Apart from schedules, no timer is due in the next 60 minutes"
     if known:
         words = f"{words}, none is overdue" if words else "Nothing is overdue"
     return f"{words}. " if words else ""
@@ -169,6 +169,10 @@ def _troubles(concerns: Concerns, minute: Counts, calls: CallCounts, failing: in
     if held := sum(each.number for each in concerns.waits if each.waits_for in HELD_FOR):
         number = BoundedCount(held, concerns.more_waits)
         found.append(f"{_at_least(number)} {'timer is' if number == BoundedCount(1) else 'timers are'} suspended")
+    suspended = BoundedCount(len(concerns.held), concerns.more_held)
+    if suspended.number:
+        alone = suspended == BoundedCount(1)
+        found.append("a schedule is suspended" if alone else f"{_at_least(suspended)} schedules are suspended")
     if unowned:
         found.append("one shard has no owner" if unowned == 1 else f"{count(unowned)} shards have no owner")
     if silent:
@@ -206,7 +210,7 @@ def calm(
     last hour; `left`: how many failures are still listed, None if that is unknown; `schedules`, `paused`: whether it is known
     which are paused; `monitors`: whether it is known which are late or have failed; `outages`: whether it is known which
     there were; `brief`: whether there were some that delayed nothing; `whole`: whether the scope is the whole service;
-    `unread`: whether timers may wait that were not looked at."""
+    `unread`: whether timers or schedules may wait that were not looked at."""
     found = []
     if not failed and not left:
         found.append(

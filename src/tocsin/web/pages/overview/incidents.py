@@ -26,7 +26,7 @@ from tocsin.web.pages.overview.band import Link, Part, spark
 from tocsin.web.pages.overview.concerns import Concerns
 from tocsin.web.pages.overview.nodes import Pause
 from tocsin.web.pages.overview.paused import PausedDestination, PausedFlow, PausedNamespace, PausedSchedule
-from tocsin.web.pages.overview.waiting import Wait, summed
+from tocsin.web.pages.overview.waiting import HeldSchedule, Wait, summed
 from tocsin.web.pages.presentation import at_most, count, failures_path, host_of, path_below, span
 from tocsin.web.pages.schedules.presentation import schedule_path
 
@@ -130,6 +130,7 @@ def incidents(
         title = "A shard has no owner" if unowned == 1 else "Shards have no owner"
         rows.append(Incident("late", title, words, count(unowned), number, "Runbook", f"{docs}{_UNOWNED_RUNBOOK}"))
     rows += _waits(waits, link, more=more)
+    rows += _held(concerns.held, link, more=concerns.more_held)
     kept = summed(_unpaused(waits, concerns.destinations), lambda each: (each.destination, each.waits_for))
     rows += [_kept(each, reports, link, more=more) for each in kept[:_DESTINATIONS_MAX]]
     if len(kept) > _DESTINATIONS_MAX:
@@ -174,6 +175,34 @@ def _waits(waits: Sequence[Wait], link: Link, *, more: bool) -> list[Incident]:
                 "Show",
                 link({"view": "waiting", **of}),
                 at=each.since,
+            )
+        )
+    return rows
+
+
+def _held(schedules: Sequence[HeldSchedule], link: Link, *, more: bool) -> list[Incident]:
+    """Rows of what keeps schedules, like those of timers; the page of a single one has its reason."""
+    rows = []
+    for waits_for in dict.fromkeys(each.waits_for for each in schedules):
+        held = [each for each in schedules if each.waits_for is waits_for]
+        first, names = min(held, key=lambda each: each.since), {each.namespace for each in held}
+        title, meaning = _KEPT_BY[waits_for]
+        number = BoundedCount(len(held), more)
+        everything = (
+            link({"namespace": first.namespace} if len(names) == 1 else {})
+            .replace("/timers", "/schedules", 1)
+            .removesuffix("?")
+        )
+        rows.append(
+            Incident(
+                "late",
+                title.replace("Timers", "Schedules"),
+                f"In {first.namespace if len(names) == 1 else f'{len(names)} namespaces'}. {meaning} The first was due",
+                number.short,
+                "waiting",
+                "Show",
+                schedule_path(first.namespace, first.schedule_id) if number == BoundedCount(1) else everything,
+                at=first.since,
             )
         )
     return rows

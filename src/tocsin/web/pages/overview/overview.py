@@ -33,7 +33,7 @@ from tocsin.web.pages.overview.open_failures import (
 from tocsin.web.pages.overview.paused import Paused, PausedSchedules
 from tocsin.web.pages.overview.retries import CallRetries, Retries, TimerRetries
 from tocsin.web.pages.overview.upcoming import Upcoming
-from tocsin.web.pages.overview.waiting import Waiting
+from tocsin.web.pages.overview.waiting import HeldSchedules, Waiting
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.site import Part, Site, route
 
@@ -68,6 +68,7 @@ class Attention(NamedTuple):
     call_failures: OpenCallFailures
     call_retries: CallRetries
     waiting: Waiting
+    held: HeldSchedules
 
 
 class Overview(Part):
@@ -133,6 +134,7 @@ class Overview(Part):
     def _concerns(self, scope: _Scope) -> Concerns:
         """What may need attention in the scope."""
         paused, schedules, alarms, wanted = self._paused, self._schedules, self._attention.alarms, scope.wanted
+        held = self._attention.held
         return Concerns(
             namespaces=[each for each in paused.namespaces if wanted(each.name)],
             destinations=paused.destinations if scope.whole else (),
@@ -143,6 +145,9 @@ class Overview(Part):
             more_alarms=alarms.more,
             waits=[each for each in self._waiting.waits if wanted(each.namespace)],
             more_waits=self._waiting.more,
+            held=[each for each in held.all if wanted(each.namespace)],
+            more_held=held.more,
+            unread=self._waiting.more or not held.complete,
         )
 
     def _failing(self, hour: Hour, failing: Mapping[str, Failures]) -> dict[str, Failures]:
@@ -172,8 +177,8 @@ class Overview(Part):
         return not (used or present.window_timers or present.silent or self._upcoming.due or self._paused.namespaces)
 
     async def _refresh(self) -> None:
-        paused, schedules, alarms, failures, retries, call_failures, call_retries, waiting = self._attention
-        each: list[Refreshed] = [self._reader, paused, schedules, alarms, failures, waiting, self._upcoming]
+        paused, schedules, alarms, failures, retries, call_failures, call_retries, waiting, held = self._attention
+        each: list[Refreshed] = [self._reader, paused, schedules, alarms, failures, waiting, held, self._upcoming]
         hour = self._reader.hour()
         if hour.complete.failing or hour.open.failing:
             each.append(retries)
@@ -260,7 +265,7 @@ class Overview(Part):
                 whole=scope.whole,
                 outages=self._reader.failure is None,
                 brief=bool(outages),
-                unread=concerns.more_waits or bool(present.silent or present.unowned),
+                unread=concerns.unread or bool(present.silent or present.unowned),
             ),
             "listed": listed,
             "minutes": [(slot.begins_us, slot.counts(scope.wanted)) for slot in slots[-_MINUTES_SHOWN:]],
@@ -317,7 +322,9 @@ class Overview(Part):
             len(concerns.waits),
             sum(each.number for each in concerns.waits),
             min((each.since for each in concerns.waits), default=0),
-            concerns.more_waits,
+            concerns.unread,
+            len(concerns.held),
+            min((each.since for each in concerns.held), default=0),
             self._waiting.probed_at_us // 1_000_000 if scope.whole else "",
             " ".join(f"{each.name}:{each.waiting.number}" for each in concerns.namespaces),
         )

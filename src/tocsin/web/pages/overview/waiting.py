@@ -13,7 +13,9 @@ from tocsin.ports.destinations import DestinationReport
 from tocsin.statistics.slots import LATE_US
 from tocsin.tasks import Refreshed
 from tocsin.timers.engine.breaker import BreakerState
+from tocsin.timers.listing import IdListRequest
 from tocsin.timers.service import ListRequest, TimerService, TimerView
+from tocsin.web.pages.overview.looks import KEPT_MAX, LOOK_READS_MAX, Looked
 
 #: The minimum time between two reads of the store, however many pages are open.
 _READ_INTERVAL_S = 3.0
@@ -121,6 +123,36 @@ class Waiting(Refreshed):
             return self._service.destinations.name_of(url)
         except InvalidInput:
             return "an unknown destination"
+
+
+class HeldSchedule(NamedTuple):
+    """A schedule whose occurrence is suspended: for what, and since when it is due (microseconds)."""
+
+    namespace: str
+    schedule_id: str
+    waits_for: WaitsFor
+    since: int
+
+
+class HeldSchedules(Looked[HeldSchedule]):
+    """The schedules whose occurrences somebody has to mend something for. They are not among the timers that `Waiting`
+    lists; those that wait for their node or its slots are in its memory, and count in what is overdue."""
+
+    def __init__(self, service: TimerService) -> None:
+        super().__init__()
+        self._service = service
+
+    async def look(self, cursor: str | None) -> tuple[Sequence[HeldSchedule], str | None]:
+        wanted = IdListRequest(cursor or "", KEPT_MAX, reads_max=LOOK_READS_MAX, of_several=True)
+        listed, after = await self._service.list_schedules(None, wanted, _held, explained=True)
+        return [each for each in listed if each is not None], after
+
+
+def _held(view: TimerView) -> HeldSchedule | None:
+    waits_for = _waits_for(view)
+    if waits_for not in HELD_FOR or waits_for is None or view.next_attempt_at is None:
+        return None
+    return HeldSchedule(view.timer.namespace, view.timer.id, waits_for, view.next_attempt_at)
 
 
 def summed(waits: Iterable[Wait], key: Callable[[Wait], Hashable]) -> list[Wait]:

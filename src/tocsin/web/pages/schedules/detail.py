@@ -11,6 +11,7 @@ from tocsin.model.errors import InvalidInput
 from tocsin.model.instants import US_PER_DAY
 from tocsin.model.recurrence import time_zone
 from tocsin.model.schedule import Definition, ScheduleStatus
+from tocsin.ports.forward import credential_of
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.presentation import whole_span, with_query
@@ -104,6 +105,7 @@ class ScheduleDetail(Part):
             older=with_query(here, {"cursor": occurrences.cursor or ""}),
             facts=_facts(view.definition),
             paused_words=_paused_words(view),
+            credential=(credential_of(view.suspended or "") or ("", "", ""))[1],
             may_write=may_write,
             problem=problem,
             notice_text=_NOTICES.get(notice, ""),
