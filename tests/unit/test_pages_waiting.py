@@ -19,6 +19,7 @@ from tocsin.timers.listing import TimerView
 from tocsin.web.http.destinations import destination_answer
 from tocsin.web.pages.destinations import state_of
 from tocsin.web.pages.overview import waiting as module
+from tocsin.web.pages.overview.alarms import Alarm
 from tocsin.web.pages.overview.content import overdue_elsewhere_s
 from tocsin.web.pages.overview.incidents import Incident, Reports
 from tocsin.web.pages.overview.paused import PausedDestination
@@ -105,6 +106,15 @@ def test_suspended_schedules_are_named_and_have_rows() -> None:
         ("2", "/schedules"),
         ("1", "/schedules/billing/nightly"),
     ]
+
+
+def test_monitors_that_nobody_watches_have_one_row() -> None:
+    one = Alarm("billing", "backup", False, NOW - SECOND, unwatched=True)
+    assert judged(fired(), unwatched=[one]).title == "Timers fire on time. 1 monitor is not watched."
+    (row,) = shown(unwatched=[one])
+    assert (row.title, row.number, row.link) == ("The monitor backup is not watched", "", "/monitors/billing/backup")
+    (row,) = shown(unwatched=[one, one], more_alarms=True)
+    assert (row.title, row.number, row.link, row.at) == ("Monitors are not watched", "2+", "/monitors", NOW - SECOND)
 
 
 def test_nothing_is_claimed_of_timers_that_were_not_looked_at() -> None:

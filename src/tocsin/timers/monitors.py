@@ -82,13 +82,16 @@ _TOKENS_MAX = 50_000
 _LOOKUPS_MAX = 16
 #: Pings that may wait for such a look-up; others are refused, and their jobs try again.
 _LOOKUPS_WAITING_MAX = 1_000
+#: A monitor whose row has been due for so long was not looked at. Its owner looks within seconds, and writes pings as late.
+_UNWATCHED_US = 30_000_000
 #: Monitors that one read of a list has.
 _READ_MAX = 200
 
 
 class MonitorView(msgspec.Struct, frozen=True, gc=False):
     """A monitor as a client sees it. `timer` has its names, tags, description and hooks. `token` is its new ping token, if
-    one was made; `unchanged`: a put has found nothing to change."""
+    one was made; `unchanged`: a put has found nothing to change. `due_at` is when its owner has to look at it next; None:
+    not at all."""
 
     timer: Timer
     monitor: Monitor
@@ -97,6 +100,13 @@ class MonitorView(msgspec.Struct, frozen=True, gc=False):
     token: str | None = None
     created: bool = False
     unchanged: bool = False
+    due_at: int | None = None
+
+    def unwatched_since(self, now_us: int) -> int | None:
+        """Since when no node has looked at it although one should have: its stored state may be out of date. None if that
+        is not so, or it wants attention anyway."""
+        waits = self.due_at is None or self.due_at + _UNWATCHED_US > now_us
+        return None if waits or self.monitor.state.status not in (MonitorStatus.UP, MonitorStatus.NEW) else self.due_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,7 +418,8 @@ def _viewed(view: TimerView) -> MonitorView | None:
     if timer.monitor is None or timer.status is not Status.PENDING:
         return None
     unchanged = view.outcome is Outcome.EXISTING
-    return MonitorView(timer, timer.monitor, view.uuid, view.shard_id, unchanged=unchanged)
+    due_at = None if view.suspended else view.next_attempt_at
+    return MonitorView(timer, timer.monitor, view.uuid, view.shard_id, unchanged=unchanged, due_at=due_at)
 
 
 def unreported(monitor: Monitor, now_us: int) -> builtins.list[Period]:

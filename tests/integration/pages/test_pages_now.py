@@ -6,6 +6,8 @@ import pytest
 
 from tests.integration.pages.conftest import Node
 from tests.support.cluster import until
+from tocsin.timers import monitors
+from tocsin.timers.engine.dispatcher import Dispatcher
 from tocsin.timers.engine.placement import ObservedPlacement
 
 
@@ -40,3 +42,26 @@ async def test_a_schedule_without_its_credential_is_named(node: Node) -> None:
     page = (await browser.get("/")).text
     assert "A schedule is suspended" in page and "Schedules are suspended: credentials" in page
     assert "Nothing needs attention" not in page and "/schedules/default/nightly" in page
+
+
+async def test_a_monitor_that_no_node_looks_at_is_not_called_on_time(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, name = node.browser(), {"namespace": "default", "id": "backup"}
+    put = await browser.client.post("/api/v1/monitors/put", json={**name, "every": "1s", "grace": "1s"})
+    assert put.status_code == 200
+    # Nothing that is due is acted on any more.
+    monkeypatch.setattr(Dispatcher, "dispatch_due", lambda *_: None)
+    monkeypatch.setattr(monitors, "_UNWATCHED_US", 0)
+    assert (await browser.client.post("/api/v1/monitors/ping", json=name)).status_code == 200
+
+    async def unknown() -> bool:
+        page = (await browser.get("/monitors?peek=default/backup")).text
+        return ">unknown<" in page and "No node has looked at it for" in page
+
+    assert not await unknown()
+    await until(unknown)
+    assert "Its last known state: on time" in (await browser.get("/monitors/default/backup")).text
+    page = (await browser.get("/")).text
+    assert "1 monitor is not watched" in page and "The monitor backup is not watched" in page
+    assert "no monitor is late" not in page

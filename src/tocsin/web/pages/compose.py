@@ -105,7 +105,7 @@ def compose(
     attention = Attention(
         paused=Paused(service, clock),
         schedules=PausedSchedules(schedules),
-        alarms=Alarms(Monitors(service)),
+        alarms=Alarms(Monitors(service), clock),
         failures=OpenTimerFailures(service, clock),
         retries=TimerRetries(service, clock),
         call_failures=OpenCallFailures(service, agent, clock),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -59,7 +60,8 @@ class MonitorPages(Part):
         if cursor is None and not context.query.exact("cursor"):
             numbers.update(view.monitor.state.status.value for view in views)
             numbers[""] = len(views)
-            views = sorted((view for view in views if tab in ("", view.monitor.state.status)), key=rank)
+            by_rank = partial(rank, now_us=context.now_us)
+            views = sorted((view for view in views if tab in ("", view.monitor.state.status)), key=by_rank)
         else:
             # Too many to be sorted: by namespace and id, page by page.
             states = frozenset({MonitorStatus(tab)} if tab else ())
@@ -182,7 +184,7 @@ class MonitorPages(Part):
         self._strips.move_to_end(view.uuid)
         if len(self._strips) > _STRIPS_MAX:
             self._strips.popitem(last=False)
-        return MonitorRow(view, known[1])
+        return MonitorRow(view, known[1], presentation.state_of(view, now_us))
 
 
 def _link(context: RequestContext, wanted: dict[str, str]) -> str:

@@ -41,20 +41,19 @@ class MonitorRow:
 
     view: MonitorView
     strip: Strip
-
-    @property
-    def state(self) -> State:
-        """Its state."""
-        return state_of(self.view)
+    state: State
 
 
-def rank(view: MonitorView) -> tuple[int, str, str]:
+def rank(view: MonitorView, now_us: int) -> tuple[int, str, str]:
     """The place of a monitor in a list that begins with what wants attention."""
-    return _RANKS[view.monitor.state.status], view.timer.namespace, view.timer.id
+    status = MonitorStatus.FAILED if view.unwatched_since(now_us) is not None else view.monitor.state.status
+    return _RANKS[status], view.timer.namespace, view.timer.id
 
 
-def state_of(view: MonitorView) -> State:
+def state_of(view: MonitorView, now_us: int) -> State:
     """The monitor's state."""
+    if view.unwatched_since(now_us) is not None:
+        return State("unknown", "due")
     if is_of_schedule(view) and view.monitor.state.status is MonitorStatus.NEW:
         return State("nothing yet", "pending")
     return STATES[view.monitor.state.status]
@@ -87,6 +86,8 @@ def rule_of(view: MonitorView, *, whole: bool = False) -> str:
 def headline(view: MonitorView, now_us: int) -> str:
     """The state as a sentence without its end."""
     state = view.monitor.state
+    if (unwatched := view.unwatched_since(now_us)) is not None:
+        return f"No node has looked at it for {span(now_us - unwatched, 1)}"
     lasts = span(max(now_us - state.since, 0), 1)
     if state.status is MonitorStatus.LATE:
         return f"Late for {lasts}"

@@ -20,8 +20,9 @@ class Concerns:
     #: Those that paused themselves.
     schedules: Sequence[PausedSchedule] = ()
     more_schedules: bool = False
-    #: The monitors that are late or have failed.
+    #: The monitors that are late or have failed, and those of which that is not known, as no node looks at them.
     alarms: Sequence[Alarm] = ()
+    unwatched: Sequence[Alarm] = ()
     more_alarms: bool = False
     #: What keeps due timers.
     waits: Sequence[Wait] = ()

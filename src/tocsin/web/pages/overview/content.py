@@ -166,6 +166,9 @@ def _troubles(concerns: Concerns, minute: Counts, calls: CallCounts, failing: in
         found.append(f"the monitor {alarms[0].monitor_id} {'is late' if alarms[0].late else 'has failed'}")
     elif alarms:
         found.append(f"{_at_least(BoundedCount(len(alarms), concerns.more_alarms))} monitors are late or have failed")
+    if unwatched := len(concerns.unwatched):
+        number = BoundedCount(unwatched, concerns.more_alarms)
+        found.append(f"{_at_least(number)} {'monitor is' if number == BoundedCount(1) else 'monitors are'} not watched")
     if held := sum(each.number for each in concerns.waits if each.waits_for in HELD_FOR):
         number = BoundedCount(held, concerns.more_waits)
         found.append(f"{_at_least(number)} {'timer is' if number == BoundedCount(1) else 'timers are'} suspended")

@@ -140,6 +140,7 @@ def incidents(
     rows += _groups(slots, failing, reader.wanted, now_us, link)
     rows += _calls(calls)
     rows += _monitors(concerns.alarms, concerns.more_alarms, link)
+    rows += _unwatched(concerns.unwatched, concerns.more_alarms, link)
     rows += [_namespace(each, reader.may_admin, link) for each in concerns.namespaces[:_NAMESPACES_MAX]]
     rows += [_destination(each, reader.may_admin, waits) for each in concerns.destinations[:_DESTINATIONS_MAX]]
     rows += [_flow(each, reader.may_admin) for each in concerns.flows[:_FLOWS_MAX]]
@@ -332,6 +333,27 @@ def _monitors(alarms: Sequence[Alarm], uncounted: bool, link: Link) -> list[Inci
         everything = link({}).replace("/timers", "/monitors", 1).removesuffix("?")
         rows.append(Incident("late", words, "The list of monitors has them.", number, "more", "Show", everything))
     return rows
+
+
+def _unwatched(alarms: Sequence[Alarm], uncounted: bool, link: Link) -> list[Incident]:
+    """The row of monitors that no node looks at, with the first of them."""
+    if not alarms:
+        return []
+    first, number = min(alarms, key=lambda each: each.since), BoundedCount(len(alarms), uncounted)
+    alone = number == BoundedCount(1)
+    everything = link({}).replace("/timers", "/monitors", 1).removesuffix("?")
+    return [
+        Incident(
+            "late",
+            f"The monitor {first.monitor_id} is not watched" if alone else "Monitors are not watched",
+            "No node looks at them, so they may be late, and nobody is notified. The first should have been looked at",
+            "" if alone else number.short,
+            "" if alone else "monitors",
+            "Show",
+            path_below("/monitors", first.namespace, first.monitor_id) if alone else everything,
+            at=first.since,
+        )
+    ]
 
 
 def _namespace(paused: PausedNamespace, may_admin: bool, link: Link) -> Incident:
