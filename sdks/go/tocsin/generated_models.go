@@ -5390,6 +5390,8 @@ type Monitor struct {
 	ExpectedAt string
 	// An RFC 3339 instant with a time zone.
 	Deadline string
+	// An RFC 3339 instant with a time zone.
+	UnwatchedSince string
 }
 
 func (v *Monitor) members(to []member) []member {
@@ -5416,6 +5418,7 @@ func (v *Monitor) members(to []member) []member {
 		member{"lastPingAt", &v.LastPingAt, false},
 		member{"expectedAt", &v.ExpectedAt, false},
 		member{"deadline", &v.Deadline, false},
+		member{"unwatchedSince", &v.UnwatchedSince, false},
 	)
 }
 

@@ -106,7 +106,7 @@ def list_monitors(
             (
                 *output.scope_column(namespace, each["namespace"]),
                 each["id"],
-                each["state"],
+                f"{each['state']} (unwatched)" if "unwatchedSince" in each else each["state"],
                 each.get("expectedAt"),
                 output.relative(each.get("expectedAt")),
                 each.get("lastPingAt"),
@@ -145,7 +145,7 @@ def history(
         (
             (
                 each["expectedAt"],
-                each["state"],
+                f"{each['state']} (unwatched)" if "unwatchedSince" in each else each["state"],
                 each.get("periods", 1),
                 each.get("endedAt"),
                 f"{each['durationMs'] / 1_000:.1f} s" if "durationMs" in each else None,

@@ -61,6 +61,8 @@ async def test_a_monitor_that_no_node_looks_at_is_not_called_on_time(
 
     assert not await unknown()
     await until(unknown)
+    shown = (await browser.client.post("/api/v1/monitors/get", json=name)).json()["monitor"]
+    assert (shown["state"], shown["unwatchedSince"]) == ("up", shown["deadline"])
     assert "Its last known state: on time" in (await browser.get("/monitors/default/backup")).text
     page = (await browser.get("/")).text
     assert "1 monitor is not watched" in page and "The monitor backup is not watched" in page

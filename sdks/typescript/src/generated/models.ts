@@ -2589,6 +2589,8 @@ export interface Monitor {
   expectedAt?: string;
   /** An RFC 3339 instant with a time zone. */
   deadline?: string;
+  /** An RFC 3339 instant with a time zone. */
+  unwatchedSince?: string;
 }
 
 /** The monitor. */

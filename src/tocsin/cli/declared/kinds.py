@@ -347,7 +347,7 @@ class Monitors(_OfEveryNamespace):
         given: dict[str, Any] = {name: getattr(sent, name, UNSET) for name in PutMonitor.__struct_fields__}
         timer, definition = monitor_in(PutMonitor(**given), self._parser, 0)
         view = MonitorView(timer, Monitor(definition, MonitorState("")), bytes(16), 0)
-        fields = self._picked(members(monitor_answer(view)))
+        fields = self._picked(members(monitor_answer(view, 0)))
         return fields if sent.paused is UNSET else fields | {"paused": YES if sent.paused else NO}
 
     def _stored(self, shown: Fields) -> Stored:

@@ -41,22 +41,24 @@ class MonitorHandlers:
         before."""
         view = await self._requests.put(sent, request.now_us, request.actor)
         if view.token is None:
-            return wire.MonitorPut(monitor_answer(view), created=view.created)
+            return wire.MonitorPut(monitor_answer(view, request.now_us), created=view.created)
         request.forbid_storing()
         url = self._requests.ping_url(view.token, request.headers)
-        return wire.MonitorPut(monitor_answer(view), created=True, ping_url=url)
+        return wire.MonitorPut(monitor_answer(view, request.now_us), created=True, ping_url=url)
 
     @_read("getMonitor", "/api/v1/monitors/get")
     async def get(self, request: ApiRequest, sent: wire.MonitorName) -> wire.MonitorAnswer:
         """The monitor. `lastPingAt` may lack the pings of the last few seconds."""
-        return wire.MonitorAnswer(monitor_answer(await self._monitors.get(*self._requests.name(sent))))
+        return wire.MonitorAnswer(monitor_answer(await self._monitors.get(*self._requests.name(sent)), request.now_us))
 
     @_read("listMonitors", "/api/v1/monitors/list")
     async def list(self, request: ApiRequest, sent: wire.ListMonitors) -> wire.MonitorPage:
         """By namespace and id. Paginated: send nextCursor back as cursor until a response has none. Even an empty page may
         have one, if few monitors match. The namespace * lists the monitors of all namespaces that the API key covers."""
         found, cursor = await self._monitors.list(self._requests.list_request(sent, request.key))
-        return wire.MonitorPage([monitor_answer(view) for view in found], UNSET if cursor is None else cursor)
+        return wire.MonitorPage(
+            [monitor_answer(view, request.now_us) for view in found], UNSET if cursor is None else cursor
+        )
 
     @_change("pauseMonitor", "/api/v1/monitors/pause")
     async def pause(self, request: ApiRequest, sent: wire.MonitorName) -> wire.MonitorAnswer:
@@ -74,7 +76,9 @@ class MonitorHandlers:
         view = await self._requests.change(AuditAction.MONITOR_ROTATED, sent, request.actor)
         assert view.token is not None
         request.forbid_storing()
-        return wire.MonitorRotated(monitor_answer(view), self._requests.ping_url(view.token, request.headers))
+        return wire.MonitorRotated(
+            monitor_answer(view, request.now_us), self._requests.ping_url(view.token, request.headers)
+        )
 
     @_change("deleteMonitor", "/api/v1/monitors/delete", status=204)
     async def delete(self, request: ApiRequest, sent: wire.DeleteMonitor) -> None:
@@ -86,7 +90,9 @@ class MonitorHandlers:
         """Reports that the monitor's job has begun, succeeded or failed, with an API key instead of the ping URL. It changes
         nothing where the monitor watches a schedule."""
         ping = self._requests.ping(sent)
-        return wire.MonitorAnswer(monitor_answer(await self._monitors.ping(sent.namespace, sent.id, ping)))
+        return wire.MonitorAnswer(
+            monitor_answer(await self._monitors.ping(sent.namespace, sent.id, ping), request.now_us)
+        )
 
     @_read("monitorHistory", "/api/v1/monitors/history")
     async def history(self, request: ApiRequest, sent: wire.MonitorHistory) -> wire.MonitorPeriods:
@@ -96,7 +102,9 @@ class MonitorHandlers:
         return wire.MonitorPeriods(list(map(period_answer, found)), UNSET if cursor is None else cursor)
 
     async def _changed(self, action: AuditAction, request: ApiRequest, sent: wire.MonitorName) -> wire.MonitorAnswer:
-        return wire.MonitorAnswer(monitor_answer(await self._requests.change(action, sent, request.actor)))
+        return wire.MonitorAnswer(
+            monitor_answer(await self._requests.change(action, sent, request.actor), request.now_us)
+        )
 
 
 _ping = partial(Operation, any_query=True, before_body="check")

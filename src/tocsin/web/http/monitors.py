@@ -204,8 +204,8 @@ def kept(body: bytes) -> str:
     return text.encode()[-BODY_BYTES_MAX:].decode(errors="ignore")
 
 
-def monitor_answer(view: MonitorView) -> wire.Monitor:
-    """A monitor as clients see it."""
+def monitor_answer(view: MonitorView, now_us: int) -> wire.Monitor:
+    """A monitor as clients see it at an instant."""
     timer, definition, state = view.timer, view.monitor.definition, view.monitor.state
     answer = wire.Monitor(
         namespace=timer.namespace,
@@ -218,6 +218,7 @@ def monitor_answer(view: MonitorView) -> wire.Monitor:
         last_ping_at=optional_instant(state.last_ping),
         expected_at=optional_instant(state.expected),
         deadline=optional_instant(state.deadline),
+        unwatched_since=optional_instant(view.unwatched_since(now_us)),
         version=state.version,
         created_at=format_instant(timer.created_at),
         updated_at=format_instant(state.changed_at),

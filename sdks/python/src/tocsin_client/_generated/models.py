@@ -4638,6 +4638,8 @@ class Monitor:
     expected_at: str | None = None
     #: An RFC 3339 instant with a time zone.
     deadline: str | None = None
+    #: An RFC 3339 instant with a time zone.
+    unwatched_since: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Monitor:
@@ -4665,6 +4667,7 @@ class Monitor:
             last_ping_at=source.get("lastPingAt"),
             expected_at=source.get("expectedAt"),
             deadline=source.get("deadline"),
+            unwatched_since=source.get("unwatchedSince"),
         )
 
 

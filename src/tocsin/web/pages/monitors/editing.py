@@ -122,7 +122,7 @@ def _rule_text(definition: MonitorDefinition) -> str:
 
 def _hooks_of(view: MonitorView) -> dict[str, Any]:
     """The hooks as the API shows them, without secrets."""
-    shown = msgspec.to_builtins(monitor_answer(view))
+    shown = msgspec.to_builtins(monitor_answer(view, 0))
     return {path: shown[path] for path in _HOOKS.values() if path in shown}
 
 

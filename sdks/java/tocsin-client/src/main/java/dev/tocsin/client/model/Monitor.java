@@ -37,6 +37,7 @@ import org.jspecify.annotations.Nullable;
  * @param lastPingAt An RFC 3339 instant with a time zone. Null if absent.
  * @param expectedAt An RFC 3339 instant with a time zone. Null if absent.
  * @param deadline An RFC 3339 instant with a time zone. Null if absent.
+ * @param unwatchedSince An RFC 3339 instant with a time zone. Null if absent.
  */
 public record Monitor(
         String namespace,
@@ -60,7 +61,8 @@ public record Monitor(
         @Nullable String managedBy,
         @Nullable String lastPingAt,
         @Nullable String expectedAt,
-        @Nullable String deadline) {
+        @Nullable String deadline,
+        @Nullable String unwatchedSince) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -91,6 +93,7 @@ public record Monitor(
                 source.readOptional("managedBy", Json::asString),
                 source.readOptional("lastPingAt", Json::asString),
                 source.readOptional("expectedAt", Json::asString),
-                source.readOptional("deadline", Json::asString));
+                source.readOptional("deadline", Json::asString),
+                source.readOptional("unwatchedSince", Json::asString));
     }
 }
