@@ -258,6 +258,19 @@ async def test_each_minute_of_a_node_counts_once(store: FlakyStore, clock: FakeC
     assert [await fires_read(node) for node in nodes] == [9, 8]
 
 
+async def test_the_last_minute_is_no_older_one_where_the_others_were_idle(store: FlakyStore, clock: FakeClock) -> None:
+    one, other = CountingNode("one", store, clock), CountingNode("other", store, clock)
+    other.fires()
+    await other.passes(MINUTE - clock.now_us() % MINUTE)
+    await one.read()
+    assert one.reader.hour().last_minute.counts().fires == 1
+    # That an idle minute is not stored shows only once it would have been.
+    for passed_us, fires in ((MINUTE + 5 * SECOND, 1), (10 * SECOND, 0)):
+        await other.passes(passed_us, step_us=SECOND)
+        await one.read()
+        assert one.reader.hour().last_minute.counts().fires == fires
+
+
 async def test_minutes_of_an_outage_are_stored_afterwards_and_found(store: FlakyStore, clock: FakeClock) -> None:
     one, other = CountingNode("one", store, clock), CountingNode("other", store, clock)
     await fires_read(other)

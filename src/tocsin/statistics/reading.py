@@ -24,6 +24,8 @@ from tocsin.tasks import Refreshed, Turns
 
 #: The minimum time between two reads, however many pages and requests ask.
 _INTERVAL_S = 1.0
+#: So long after its end the other nodes may not have stored a minute yet. Later, one that is not there was idle.
+_STORED_WITHIN_US = 10_000_000
 #: Minutes that are read again, because a node may have stored its own some seconds after another.
 _OVERLAP_MINUTES = 2
 #: How often a read begins again because minutes became a ten-minute slot meanwhile, which happens every ten minutes.
@@ -146,8 +148,10 @@ class StatisticsReader(Refreshed):
             slots = self._complete(now_us - self.limits.minutes_in_memory * width_us)
             self._known = (state, slots, total(slots, self.limits.places_max))
         _, slots, complete = self._known
-        latest = self._sums.get(present_us - width_us) or self._sums.get(present_us - 2 * width_us) or Slot()
-        last = total([statistics.last_minute(now_us), latest], self.limits.places_max)
+        latest = self._sums.get(present_us - width_us)
+        if latest is None and now_us - present_us < _STORED_WITHIN_US:
+            latest = self._sums.get(present_us - 2 * width_us)
+        last = total([statistics.last_minute(now_us), latest or Slot()], self.limits.places_max)
         return Hour(now_us, slots, complete, statistics.open, last)
 
     def _complete(self, from_us: int) -> list[Slot]:
