@@ -462,6 +462,29 @@ async def test_a_moment_after_which_nothing_was_late_is_no_outage(store: FlakySt
     assert await outages_read(one) == []
 
 
+async def test_a_moment_is_not_stored_while_it_may_still_delay_something(store: FlakyStore, clock: FakeClock) -> None:
+    one, other = CountingNode("one", store, clock), CountingNode("other", store, clock)
+    one.engine.attempts = 1
+    pause(one)
+    clock.advance(SECOND // 2)
+    resume(one)
+    await one.passes()
+    one.engine.attempts = 0
+    await one.passes()
+    assert await outages_read(one) == await outages_read(other) == []
+    # Once it has delayed something, it is, and without the node that counted, it is final after a while.
+    one.engine.attempts = 1
+    pause(one)
+    clock.advance(SECOND // 2)
+    resume(one)
+    clock.advance(SECOND // 2)
+    one.fires(lag_us=2 * SECOND)
+    await one.keeper.store()
+    assert [(each.late, each.counting) for each in await outages_read(other)] == [(1, True)]
+    clock.advance(31 * MINUTE)
+    assert [(each.late, each.counting) for each in await outages_read(other)] == [(1, False)]
+
+
 async def test_another_reason_begins_another_outage(store: FlakyStore, clock: FakeClock) -> None:
     one = CountingNode("one", store, clock)
     pause(one)

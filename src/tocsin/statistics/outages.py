@@ -121,7 +121,8 @@ class OutageTracker:
         for earlier in self.aftermath[: -self._limits.outages_max]:
             self._finish(earlier)
         self._caught_up_us, self.tried_us = None, 0
-        self.keep(outage)
+        if not self._is_brief(outage):
+            self.keep(outage)
 
     def _settle(self) -> None:
         """Ends the counting of late attempts once nothing is overdue and none that waited is in flight."""
@@ -140,11 +141,13 @@ class OutageTracker:
     def _finish(self, outage: Outage) -> None:
         outage.counting = False
         self.aftermath = [each for each in self.aftermath if each is not outage]
-        short = outage.to_us is not None and outage.to_us - outage.from_us < self._limits.outage_us_min
-        if short and not outage.late and not outage.creates_refused:
-            self.unstored = [each for each in self.unstored if each is not outage]
-        else:
+        if not self._is_brief(outage):
             self.keep(outage)
+
+    def _is_brief(self, outage: Outage) -> bool:
+        """Whether it is too short to be kept, as nothing was late so far, and no create was refused."""
+        short = outage.to_us is not None and outage.to_us - outage.from_us < self._limits.outage_us_min
+        return short and not outage.late and not outage.creates_refused
 
     def keep(self, outage: Outage) -> None:
         """Has the outage stored, again if it was."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from operator import ne
 from typing import NamedTuple
 
+import msgspec
+
 from tocsin.model.errors import StoreError, Unavailable
 from tocsin.ports.clock import Clock
 from tocsin.ports.observer import Observer
@@ -169,11 +171,19 @@ class StatisticsReader(Refreshed):
         """The outages that overlap the range, the latest first: stored ones, and those in this node's memory."""
         tracker, incarnation = self._keeper.outages, self._keeper.incarnation
         own = [*tracker.unstored, *tracker.aftermath, tracker.present]
-        known = self._outages | {stored.outage_key(incarnation, each): each for each in own if each is not None}
+        known = {key: self._final(each) for key, each in self._outages.items()}
+        known |= {stored.outage_key(incarnation, each): each for each in own if each is not None}
         return sorted(
             (each for each in known.values() if each.from_us < to_us and (each.to_us is None or each.to_us > from_us)),
             key=lambda each: (-each.from_us, each.node),
         )
+
+    def _final(self, outage: Outage) -> Outage:
+        """A stored outage. A node that was killed has left it as one whose late attempts are counted."""
+        latest_us = (outage.to_us or 0) + self.limits.aftermath_us_max + self.limits.outage_rewrite_us
+        if outage.counting and self._clock.now_us() > latest_us:
+            return msgspec.structs.replace(outage, counting=False)
+        return outage
 
     # ------------------------------------------------------------------ any range
 
