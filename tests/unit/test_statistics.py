@@ -42,12 +42,15 @@ LIMITS = StatisticsLimits(places_max=2, namespaces_max=3)
 
 
 class FlakyStore(MemoryStore):
-    """A store that refuses writes of records while it is out."""
+    """A store that refuses writes of records while it is out, but for some that are left."""
 
     out = False
+    writes_left: int | None = None
 
     async def put_record(self, kind: str, key: str, value: str, expected: int | None) -> bool:
-        if self.out:
+        if self.writes_left:
+            self.writes_left -= 1
+        elif self.out:
             raise StoreUnavailable("out")
         return await super().put_record(kind, key, value, expected)
 
@@ -286,6 +289,28 @@ async def test_minutes_of_an_outage_are_stored_afterwards_and_found(store: Flaky
     await one.passes()
     found = await other.read()
     assert (found.counts().done, found.counts().failed) == (10, 10)
+
+
+async def test_minutes_of_an_outage_are_found_though_storing_them_failed_half_way(
+    store: FlakyStore, clock: FakeClock
+) -> None:
+    one, other = CountingNode("one", store, clock), CountingNode("other", store, clock)
+    for _ in range(10):
+        # Only one of them can't reach the store.
+        one.fires()
+        other.fires("failed")
+        clock.advance(MINUTE)
+        one.statistics.roll(clock.now_us())
+        other.statistics.roll(clock.now_us())
+        await other.keeper.store()
+        await other.read()
+    store.out, store.writes_left = True, 5
+    await one.passes()
+    await other.read()
+    store.out = False
+    await one.passes()
+    await other.read()
+    assert sum(slot.counts().done for slot in other.reader.hour().slots) == 10
 
 
 async def test_memory_holds_an_hour_of_an_outage(store: FlakyStore, clock: FakeClock) -> None:

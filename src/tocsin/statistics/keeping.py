@@ -50,6 +50,8 @@ class StatisticsKeeper:
         self._fatal = fatal
         self._limits: StatisticsLimits = statistics.limits
         self._stored_us = -1
+        #: The earliest minute that was stored late since the last pass that has ended; 0: none was.
+        self._backlog_us = 0
         self._merged_to: str | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._storing: asyncio.Task[None] | None = None
@@ -102,12 +104,15 @@ class StatisticsKeeper:
     async def _store_minutes(self) -> None:
         waiting = [slot for slot in self.statistics.minutes if slot.begins_us > self._stored_us]
         late = [slot for slot in waiting[:-1] if not slot.idle]
-        backlog_us = late[0].begins_us if late else 0
+        if late and not self._backlog_us:
+            self._backlog_us = late[0].begins_us
         for slot in waiting:
-            # Readers learn from the last one that there were others.
-            if not slot.idle or (late and slot is waiting[-1]):
-                await stored.put_minute(self._store, self.incarnation, self.node, slot, backlog_us, self._limits)
+            # Readers learn from the last one that there were others, also if these were stored by a pass that has failed.
+            if not slot.idle or (self._backlog_us and slot is waiting[-1]):
+                await stored.put_minute(self._store, self.incarnation, self.node, slot, self._backlog_us, self._limits)
             self._stored_us = slot.begins_us
+        if waiting:
+            self._backlog_us = 0
 
     async def _store_outages(self) -> None:
         outages = self.outages
