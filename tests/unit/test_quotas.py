@@ -10,8 +10,9 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.quota import Quotas
 from tocsin.ports.forward import NodeReport
 from tocsin.ports.quotas import QuotaUse
+from tocsin.testing.clock import FakeClock
 from tocsin.timers.engine.quota_accounts import PendingCount, QuotaAccount, open_account
-from tocsin.timers.quotas import take_over
+from tocsin.timers.quotas import take_over, use_of
 
 SECOND = 1_000_000
 
@@ -31,6 +32,7 @@ class Reporting:
 
     def __init__(self, account: QuotaAccount) -> None:
         self.quotas = {"shop": account}
+        self.clock = FakeClock()
 
 
 def reports(*uses: QuotaUse) -> dict[bytes, NodeReport]:
@@ -77,6 +79,22 @@ def test_room_is_left_of_all_nodes_pending_timers_once_the_own_ones_are_counted(
     # A shard of another epoch is counted again, and one that is gone does not count.
     account.follow({3: 2})
     assert account.room(3) is None and account.shards.keys() == {3}
+
+
+@each("nodes, complete", ((1, True), (2, False)))
+async def test_the_use_of_all_nodes_is_incomplete_without_one_that_did_not_answer(nodes: int, complete: bool) -> None:
+    account = QuotaAccount(shop(pending=10))
+    account.arc = frozenset({3})
+    account.follow({3: 1})
+    assert account.shards is not None
+    account.shards[3].begin()
+    account.shards[3].complete(2, 7, 9)
+
+    async def answered() -> dict[bytes, NodeReport]:
+        return reports(QuotaUse(4, 5, 1.5))
+
+    found = await use_of(Reporting(account), "shop", answered, nodes)  # type: ignore[arg-type]
+    assert found == (6, 5, 1.5, complete)
 
 
 def test_an_account_is_kept_while_its_namespace_has_quotas() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,6 +24,15 @@ _PAYLOAD_RETRY_AFTER_S = 3_600.0
 _REPORTED_MAX = 10_000
 
 Reports = Callable[[], Awaitable[Mapping[bytes, NodeReport]]]
+
+
+class TotalUse(NamedTuple):
+    """What the nodes that have answered have of a namespace together, as in `QuotaUse`. `complete`: these are all."""
+
+    pending: int | None
+    counted_at: int
+    creates_per_second: float
+    complete: bool
 
 
 class QuotaGate:
@@ -86,22 +96,23 @@ def reported_use(context: Context) -> dict[str, QuotaUse]:
     return {name: account.use(boot_us) for name, account in islice(context.quotas.items(), _REPORTED_MAX)}
 
 
-async def use_of(context: Context, name: str, reports: Reports) -> QuotaUse | None:
-    """What all nodes that answer in time have of a namespace; None if it has no quotas."""
+async def use_of(context: Context, name: str, reports: Reports, nodes: int) -> TotalUse | None:
+    """What all nodes that answer in time have of a namespace, with `nodes` other living ones; None if it has no quotas."""
     account = context.quotas.get(name)
     if account is None:
         return None
     others = [report.quotas[name] for report in (await reports()).values() if name in report.quotas]
-    return _together([account.use(context.clock.boottime_us()), *others])
+    return _together([account.use(context.clock.boottime_us()), *others], complete=len(others) >= nodes)
 
 
-def _together(uses: list[QuotaUse]) -> QuotaUse:
+def _together(uses: list[QuotaUse], *, complete: bool) -> TotalUse:
     pending = [use.pending for use in uses]
     known = [each for each in pending if each is not None]
-    return QuotaUse(
+    return TotalUse(
         sum(known) if len(known) == len(pending) else None,
         min((use.counted_at for use in uses if use.counted_at), default=0),
         sum(use.creates_per_second for use in uses),
+        complete,
     )
 
 

@@ -45,7 +45,6 @@ from tocsin.ports.forward import (
     Write,
     WriteCompletion,
 )
-from tocsin.ports.quotas import QuotaUse
 from tocsin.ports.seals import Seals, sealer
 from tocsin.ports.store import HistoryRow, Listed, ListQuery, Store, StoredRow, StoreFacts
 from tocsin.tasks import Turns
@@ -86,7 +85,7 @@ from tocsin.timers.listing import (
 )
 from tocsin.timers.locating import Owners
 from tocsin.timers.namespaces import Namespaces
-from tocsin.timers.quotas import QuotaGate, use_of
+from tocsin.timers.quotas import QuotaGate, TotalUse, use_of
 from tocsin.timers.writing import (
     BatchedWrite,
     CreateClient,
@@ -512,9 +511,9 @@ class TimerService:
         """The reports of the other nodes, by incarnation, without those that do not answer in time."""
         return {} if self.namespaces.peers is None else await self.namespaces.peers.reports()
 
-    async def quota_use(self, namespace: str) -> QuotaUse | None:
+    async def quota_use(self, namespace: str) -> TotalUse | None:
         """What the nodes that answer in time have of a namespace with quotas; None if it has none."""
-        return await use_of(self._context, namespace, self.reports)
+        return await use_of(self._context, namespace, self.reports, len(self.other_nodes()))
 
     async def store_facts(self) -> StoreFacts:
         """What the database reports about itself. Raises Unavailable."""

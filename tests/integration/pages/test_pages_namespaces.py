@@ -10,6 +10,7 @@ import pytest
 from tests.integration.pages.conftest import Browser, Node
 from tests.support.damage import damage
 from tocsin.cli.app import run
+from tocsin.timers.service import TimerService
 from tocsin.web.pages.admin.tables import ROWS
 
 
@@ -201,7 +202,7 @@ async def test_limits_are_set_shown_and_removed(node: Node) -> None:
     assert await stored() is None
 
 
-async def test_quotas_are_set_shown_with_their_use_and_removed(node: Node) -> None:
+async def test_quotas_are_set_shown_with_their_use_and_removed(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     browser = node.browser()
     await create(browser, "shop")
     assert 'id="quota-use"' not in (await browser.get("/namespaces/shop")).text
@@ -211,6 +212,11 @@ async def test_quotas_are_set_shown_with_their_use_and_removed(node: Node) -> No
     while "1 of 200, counted" not in (page := (await browser.get("/namespaces/shop")).text):  # noqa: ASYNC110 -- no signal
         await asyncio.sleep(0.02)
     assert 'name="quotas.pending" value="200"' in page and "of 50, in the last seconds" in page
+    assert "Not all nodes have answered" not in page
+    with monkeypatch.context() as silent:
+        silent.setattr(TimerService, "other_nodes", lambda _: {b"another": "another"})
+        page = (await browser.get("/namespaces/shop")).text
+    assert "at least 1 of 200, counted" in page and "Not all nodes have answered" in page
     refused = await browser.post("/namespaces/change", {"name": "shop", **sent, "quotas.payloadBytes": "much"})
     assert refused.status_code == 400 and _wrong(refused.text, "quotas.payloadBytes")
     assert 'value="much"' in refused.text and 'value="200"' in refused.text
