@@ -18,10 +18,12 @@ from tocsin.timers.destinations import DestinationView
 from tocsin.timers.listing import TimerView
 from tocsin.web.http.destinations import destination_answer
 from tocsin.web.pages.destinations import state_of
+from tocsin.web.pages.overview import looks
 from tocsin.web.pages.overview import waiting as module
 from tocsin.web.pages.overview.alarms import Alarm
 from tocsin.web.pages.overview.content import overdue_elsewhere_s
 from tocsin.web.pages.overview.incidents import Incident, Reports
+from tocsin.web.pages.overview.looks import Looked
 from tocsin.web.pages.overview.paused import PausedDestination
 from tocsin.web.pages.overview.waiting import HeldSchedule, Wait, Waiting
 
@@ -295,6 +297,25 @@ async def test_looks_go_on_behind_timers_that_wait_as_meant_until_something_coun
     listed.now += 61 * SECOND
     await waiting._read()
     assert (waiting.more, waiting._cursor) == (True, "2")
+
+
+async def test_what_was_found_when_a_page_was_open_last_is_not_taken_for_the_present(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parts: dict[str, tuple[list[Alarm], str | None]] = {"": ([Alarm("a", "a", True, NOW)], "1"), "1": ([], None)}
+
+    class Parts(Looked[Alarm]):
+        async def look(self, cursor: str | None) -> tuple[Sequence[Alarm], str | None]:
+            return parts[cursor or ""]
+
+    found = Parts()
+    for _ in range(3):
+        await found._read()
+    assert (len(found.all), found.complete, found._cursor) == (1, True, "1")
+    parts[""] = ([], "1")
+    monkeypatch.setattr(looks, "STALE_S", -1.0)
+    await found._read()
+    assert (len(found.all), found.complete, found._cursor) == (0, False, "1")
 
 
 async def test_a_timer_created_after_its_instant_waits_since_then() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Generic, TypeVar
@@ -13,6 +14,8 @@ from tocsin.tasks import Refreshed
 READ_INTERVAL_S = 5.0
 #: Reads with which one look goes on.
 LOOK_READS_MAX = 10
+#: After this time without a look, as nobody had an overview open, what was found is too old, and so is where it ended.
+STALE_S = 60.0
 #: Rows of which something is kept, of one way through all of them.
 KEPT_MAX = 1_000
 
@@ -35,6 +38,7 @@ class Looked(Refreshed, Generic[R]):
         #: Whether more were found than are kept.
         self.more = False
         self._more_here = False
+        self._looked_at_s: float | None = None
 
     @abstractmethod
     async def look(self, cursor: str | None) -> tuple[Sequence[R], str | None]:
@@ -46,6 +50,11 @@ class Looked(Refreshed, Generic[R]):
         return list({each[:2]: each for each in [*self._before, *self._found]}.values())
 
     async def _read(self) -> None:
+        now_s = asyncio.get_running_loop().time()
+        if self._looked_at_s is not None and now_s - self._looked_at_s > STALE_S:
+            self._cursor, self._found, self._before = None, [], []
+            self.complete = self.more = self._more_here = False
+        self._looked_at_s = now_s
         try:
             found, self._cursor = await self.look(self._cursor)
         except Unavailable:

@@ -15,7 +15,7 @@ from tocsin.tasks import Refreshed
 from tocsin.timers.engine.breaker import BreakerState
 from tocsin.timers.listing import IdListRequest
 from tocsin.timers.service import ListRequest, TimerService, TimerView
-from tocsin.web.pages.overview.looks import KEPT_MAX, LOOK_READS_MAX, Looked
+from tocsin.web.pages.overview.looks import KEPT_MAX, LOOK_READS_MAX, STALE_S, Looked
 
 #: The minimum time between two reads of the store, however many pages are open.
 _READ_INTERVAL_S = 3.0
@@ -23,8 +23,6 @@ _READ_INTERVAL_S = 3.0
 _COUNTED_MAX = 1_000
 #: Looks of which each goes on where the one before ended, until one has found something that counts.
 _LOOKS_MAX = 10
-#: After this time without a look, as nobody had the page open, what is known of waiting timers is too old.
-_STALE_US = 60_000_000
 #: Destinations of which it is asked why timers wait there.
 _REPORTS_MAX = 100
 #: Timers that seem to be fired next and are read again, because they may have been fired since.
@@ -81,7 +79,7 @@ class Waiting(Refreshed):
             return
         now_us = self._clock.now_us()
         before_us = now_us - LATE_US
-        if now_us - self._looked_at_us > _STALE_US:
+        if now_us - self._looked_at_us > STALE_S * 1e6:
             self.waits, self.more, self._cursor, self._looks = (), True, None, 0
         self._looked_at_us = now_us
         pending = frozenset({Status.PENDING})
