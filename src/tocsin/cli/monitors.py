@@ -145,7 +145,7 @@ def history(
         (
             (
                 each["expectedAt"],
-                f"{each['state']} (unwatched)" if "unwatchedSince" in each else each["state"],
+                each["state"],
                 each.get("periods", 1),
                 each.get("endedAt"),
                 f"{each['durationMs'] / 1_000:.1f} s" if "durationMs" in each else None,
