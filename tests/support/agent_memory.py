@@ -143,11 +143,11 @@ class _MemoryTransaction:
         for key in keys:
             self.calls[key] = msgspec.structs.replace(self.calls[key], watch_at=watch_at_us)
 
-    async def purge(self, finished_before_us: int, limit: int) -> int:
+    async def purge(self, now_us: int, kept_us: int, limit: int) -> int:
         old = [
             key
             for key, call in self.calls.items()
-            if call.finished_at is not None and call.finished_at < finished_before_us
+            if call.finished_at is not None and call.finished_at < now_us - kept_us
         ][:limit]
         for key in old:
             del self.calls[key]
@@ -201,9 +201,9 @@ class MemoryOutbox:
             self._tables.append([then])
         await self._notify()
 
-    async def purge(self, before_us: int, limit: int) -> int:
+    async def purge(self, now_us: int, kept_us: int, limit: int) -> int:
         published = self._tables.published
-        old = [number for number, at_us in published.items() if at_us < before_us][:limit]
+        old = [number for number, at_us in published.items() if at_us < now_us - kept_us][:limit]
         self._tables.outbox = [row for row in self._tables.outbox if row.number not in old]
         for number in old:
             del published[number]
