@@ -43,10 +43,14 @@ def test_a_result_means_what_a_single_response_means(strict: bool) -> None:
         "gone": {"status": 410, "reason": "why"},
         "later": {"status": 200, "nextExecuteAt": "2026-09-21T15:00:00Z", "payload": {"n": 1}},
         "never": {"status": 200, "nextExecuteAt": "soon"},
+        # As a serializer sends members that are empty.
+        "null": {"status": 200, "ok": None, "nextExecuteAt": None, "payload": None, "retryAfter": None},
+        "null, later": {"status": 200, "ok": None, "nextExecuteAt": "2026-09-21T15:00:00Z"},
     }
     response = of(*({"webhookId": name, **result} for name, result in results.items()))
     found = {name: verdict(each, strict=strict) for name, each in item_responses(response, results).items()}
-    assert found["plain"] == found["ok"] == Done()
+    assert found["plain"] == found["ok"] == found["null"] == Done()
+    assert isinstance(found["null, later"], Reschedule)
     assert found["not ok"] == Failed("CALLBACK_NOT_OK: the receiver answered ok: false")
     assert found["busy"] == Failed("HTTP_503", not_before_us=NOW_US + 60_000_000)
     assert found["gone"] == Failed("HTTP_410", final=True)

@@ -124,7 +124,7 @@ class _Wishes(msgspec.Struct, rename="camel"):
 
 
 class _StrictBody(msgspec.Struct, rename="camel"):
-    ok: bool | msgspec.UnsetType = msgspec.UNSET
+    ok: bool | msgspec.UnsetType | None = msgspec.UNSET
     next_execute_at: str | msgspec.UnsetType | None = msgspec.UNSET
     payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 

@@ -109,8 +109,13 @@ def _response(result: _Result, raw: msgspec.Raw) -> Response:
 
 
 def _is_acceptance(result: _Result) -> bool:
-    plain = result.ok is msgspec.UNSET and result.next_execute_at is msgspec.UNSET
+    plain = _is_absent(result.ok) and _is_absent(result.next_execute_at)
     return plain and 200 <= result.status < 300
+
+
+def _is_absent(member: msgspec.Raw | msgspec.UnsetType) -> bool:
+    """Many receivers serialize objects together with their empty members."""
+    return isinstance(member, msgspec.UnsetType) or bytes(member) == b"null"
 
 
 @lru_cache(maxsize=128)
