@@ -103,6 +103,11 @@ def test_custom_headers_replace_defaults() -> None:
     _, headers, _ = composed(headers=theirs, traceparent=TRACE)
     assert theirs.items() <= headers.items()
     assert not {"user-agent", "content-type", "traceparent"} & headers.keys()
+    # Receivers that can't distinguish an underscore from a hyphen would have both.
+    theirs = {"User_Agent": "mine", "Content_Type": "application/x"}
+    _, headers, _ = composed(headers=theirs)
+    assert theirs.items() <= headers.items()
+    assert not {"user-agent", "content-type"} & headers.keys()
 
 
 @each("trace", ["", "x", TRACE + "\r\nx: y", TRACE.upper()])

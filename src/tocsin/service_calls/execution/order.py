@@ -12,6 +12,7 @@ from tocsin.model.answer import NoResponse
 from tocsin.model.redaction import echoes, redact_url, secrets_of
 from tocsin.model.sealed import headers_opened, url_opened
 from tocsin.model.secrets import SigningSecrets
+from tocsin.model.validation import folded
 from tocsin.ports.bus import Delivery, Envelope
 from tocsin.ports.credentials import SentIdentity
 from tocsin.ports.flow_gate import FlowHold
@@ -234,7 +235,7 @@ def _headers(spec: RequestSpec, correlation_id: str) -> list[tuple[str, str]]:
 
 
 def _brings(headers: list[tuple[str, str]], name: str) -> bool:
-    return any(len(own) == len(name) and own.lower() == name for own, _ in headers)
+    return any(len(own) == len(name) and folded(own) == name for own, _ in headers)
 
 
 # ------------------------------------------------------------------ the end
