@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from tests.simulation.crowd import Crowd
 from tocsin.administration import delete_destination_pause, put_destination_pause
-from tocsin.model.answer import Response
+from tocsin.model.answer import NoResponse, Response
 from tocsin.model.destination import DestinationPause
 from tocsin.model.retry import RetryPolicy
 from tocsin.ports.destinations import DestinationQuestion, DestinationReport
@@ -79,6 +79,27 @@ def test_where_few_wait_a_probe_is_made_every_minute() -> None:
     late = [at for at in sorted(_calls_s(crowd, "hung")) if at > 100]
     assert late
     assert max(b - a for a, b in pairwise(late)) < 62
+
+
+def test_what_cannot_be_sent_says_nothing_of_its_destination() -> None:
+    crowd = Crowd()
+    # As messages that are longer than the server accepts.
+    crowd.receivers.answers["fine"] = (NoResponse("INVALID_REQUEST", "the message has 2000000 bytes", final=True), 5.0)
+    limits = []
+
+    async def note() -> None:
+        await asyncio.sleep(4)
+        (destination,) = crowd.supervisor.dispatcher.admission.destinations.values()
+        most = destination.slots.destination_max
+        limits.extend([destination.limit == most, *(path.limit == most for path in destination.paths.values())])
+
+    for i in range(2 * ATTEMPTS_MIN):
+        crowd.keep(f"f{i}", "fine", 2)
+    crowd.keep("g", "fine", 6)
+    crowd.run(20, note)
+    assert not _events(crowd, BreakerOpened)
+    assert limits == [True, True]
+    assert crowd.late_s("fine")["g"] < 0.1
 
 
 def test_a_timer_expires_while_the_breaker_is_open() -> None:

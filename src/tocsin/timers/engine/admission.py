@@ -168,6 +168,10 @@ class Admission:
         """Notes the outcome of a request that was sent, which ends a back-off; and adapts the limits, by additive increase
         and multiplicative decrease: a path that does not answer gets ever fewer of the node's slots, and so does a
         destination of which nothing has answered since the attempt began."""
+        if isinstance(outcome, NoResponse) and outcome.final:
+            # No request can be made of the timer, such as a message that is too long: it says nothing of the receiver.
+            self.unsent(path, began)
+            return
         destination, breaker = path.destination, path.destination.breaker
         most = destination.slots.destination_max
         if destination.back_off_us:
