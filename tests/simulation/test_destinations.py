@@ -174,6 +174,26 @@ def test_a_paused_destination_gets_nothing_until_it_is_resumed() -> None:
     assert [event.timer_id for event in crowd.events if isinstance(event, TimerExpired)] == ["brief"]
 
 
+def test_a_host_with_a_dot_at_its_end_is_the_same_destination() -> None:
+    crowd = Crowd()
+    crowd.keep("p", "paused:80", 2)
+    crowd.keep("q", "paused.:80", 2)
+    obstacles = []
+
+    async def pause() -> None:
+        assert await put_destination_pause(crowd.store, DestinationPause("paused:80", 1))
+
+    async def look() -> None:
+        await asyncio.sleep(5)
+        dispatcher = crowd.supervisor.dispatcher
+        obstacles.append(dispatcher.obstacle(crowd.row("q", "paused.:80", 2).timer))
+        assert list(dispatcher.admission.destinations) == ["paused:80"]
+
+    crowd.run(10, look, before=pause)
+    assert obstacles == [(Obstacle.PAUSED_DESTINATION, "paused:80")]
+    assert not crowd.receivers.calls
+
+
 def test_a_pause_begins_and_ends_while_requests_are_in_flight() -> None:
     crowd = Crowd()
     crowd.receivers.takes_s["slow"] = 5.0
