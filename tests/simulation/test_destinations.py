@@ -81,7 +81,7 @@ def test_where_few_wait_a_probe_is_made_every_minute() -> None:
     assert max(b - a for a, b in pairwise(late)) < 62
 
 
-def test_what_cannot_be_sent_says_nothing_of_its_destination() -> None:
+def test_what_cannot_be_sent_proves_nothing_about_its_destination() -> None:
     crowd = Crowd()
     # As messages that are longer than the server accepts.
     crowd.receivers.answers["fine"] = (NoResponse("INVALID_REQUEST", "the message has 2000000 bytes", final=True), 5.0)

@@ -261,7 +261,7 @@ class _Issued(_Bearing):
 
     def answered(self, destination: str, ready: Ready, status: int) -> bool:
         if status != 401:
-            # A proxy's 502 says nothing of the token.
+            # A proxy's 502 proves nothing about the token.
             if status < 500:
                 self._refused.pop(destination, None)
             return False

@@ -170,7 +170,7 @@ class Admission:
         and multiplicative decrease: a path that does not answer gets ever fewer of the node's slots, and so does a
         destination of which nothing has answered since the attempt began."""
         if isinstance(outcome, NoResponse) and outcome.final:
-            # No request can be made of the timer, such as a message that is too long: it says nothing of the receiver.
+            # No request can be made of the timer, such as a message that is too long: it proves nothing about the receiver.
             self.unsent(path, began)
             return
         destination, breaker = path.destination, path.destination.breaker
