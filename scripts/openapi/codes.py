@@ -371,7 +371,8 @@ class AttemptFailure(NamedTuple):
 FAILURES: dict[str, AttemptFailure] = {
     "HTTP_<status>": AttemptFailure(
         True,
-        "The receiver responded with a status other than 2xx. A 4xx status other than 408, 425, and 429 is final.",
+        "The receiver responded with a status other than 2xx. A 4xx status other than 408, 425, and 429 is final, except a "
+        "401 to [a token that may have been revoked](../how-to/credentials.md#types).",
         "Check the receiver's log; `webhook-id` identifies the request there.",
     ),
     "NO_STREAM": AttemptFailure(
@@ -469,7 +470,8 @@ FAILURES: dict[str, AttemptFailure] = {
     "HTTP_STATUS": AttemptFailure(
         True,
         "Service calls only: the service responded with a status other than 2xx; see `responseMeta`. A 4xx status "
-        "other than 408, 425, and 429 is final.",
+        "other than 408, 425, and 429 is final, except a 401 to [a token that may have been "
+        "revoked](../how-to/credentials.md#types).",
         "Check the response stored with the call.",
     ),
     "INTERRUPTED": AttemptFailure(

@@ -85,7 +85,10 @@ _FAILURES: Json = {
     "408": {"description": _REPEATED},
     "425": {"description": _REPEATED},
     "429": {"description": _REPEATED},
-    "4XX": {"description": "Final: the timer has failed and is not retried."},
+    "4XX": {
+        "description": "Final: the timer has failed and is not retried, except after a 401 to a token that may have been "
+        "revoked: the next attempt has another token."
+    },
     "5XX": {"description": _REPEATED},
 }
 

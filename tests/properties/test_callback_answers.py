@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import tracemalloc
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -80,7 +81,7 @@ def deliver(pieces: list[bytes], cache: ResponseCache) -> tuple[RequestOutcome, 
             break
         taken += len(piece) if not owner.outcomes else 0
         connection.data_received(piece)
-        kept = sum(map(len, connection._body)) + sum(len(name) + len(value) for name, value in connection._headers)
+        kept = len(connection._body) + sum(len(name) + len(value) for name, value in connection._headers)
         assert kept <= LIMITS.response_body_bytes_max + LIMITS.response_head_bytes_max + len(piece)
         # Eight bytes of framing for each of body are the most that is read on.
         assert taken <= LIMITS.response_head_bytes_max + 9 * (LIMITS.response_body_bytes_max + len(piece)) + len(piece)
@@ -182,3 +183,21 @@ def test_any_stream_in_any_pieces(seed: int) -> None:
     # It would prove nothing if nothing got through.
     assert reused > STREAMS_PER_SEED / 40
     assert answers > reused
+
+
+def test_a_body_in_tiny_pieces_takes_the_memory_of_its_bytes() -> None:
+    size = 60_000
+    connection = Connection(Recorder(), CallbackLimits(), ORIGIN.destination, ResponseCache(LIMITS))
+    connection.connection_made(Wire())
+    connection.start(RequestInFlight(ORIGIN, b"", False, 1_000_000, lambda exchange: None), 0)
+    connection.data_received(b"HTTP/1.1 200 X\r\ntransfer-encoding: chunked\r\n\r\n")
+    chunks = b"2\r\nab\r\n" * 1_000
+    tracemalloc.start()
+    try:
+        for _ in range(size // 2_000):
+            connection.data_received(chunks)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert connection._body == b"ab" * (size // 2)
+    assert held < 2 * size

@@ -53,7 +53,7 @@ class Receivers:
         self.unready: set[str] = set()
         #: Seconds that a host takes to answer, and the answers of hosts that do not accept, until that time of the loop.
         self.takes_s: dict[str, float] = {}
-        self.answers: dict[str, tuple[Response, float]] = {}
+        self.answers: dict[str, tuple[Response | NoResponse, float]] = {}
         #: The results of items of batches by their timers' ids, instead of an acceptance; None: the item has none.
         self.results: dict[str, dict[str, Any] | None] = {}
         self.healed = False

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from tests.simulation.crowd import Crowd
 from tocsin.administration import delete_destination_pause, put_destination_pause
-from tocsin.model.answer import Response
+from tocsin.model.answer import NoResponse, Response
 from tocsin.model.destination import DestinationPause
 from tocsin.model.retry import RetryPolicy
 from tocsin.ports.destinations import DestinationQuestion, DestinationReport
@@ -81,6 +81,27 @@ def test_where_few_wait_a_probe_is_made_every_minute() -> None:
     assert max(b - a for a, b in pairwise(late)) < 62
 
 
+def test_what_cannot_be_sent_proves_nothing_about_its_destination() -> None:
+    crowd = Crowd()
+    # As messages that are longer than the server accepts.
+    crowd.receivers.answers["fine"] = (NoResponse("INVALID_REQUEST", "the message has 2000000 bytes", final=True), 5.0)
+    limits = []
+
+    async def note() -> None:
+        await asyncio.sleep(4)
+        (destination,) = crowd.supervisor.dispatcher.admission.destinations.values()
+        most = destination.slots.destination_max
+        limits.extend([destination.limit == most, *(path.limit == most for path in destination.paths.values())])
+
+    for i in range(2 * ATTEMPTS_MIN):
+        crowd.keep(f"f{i}", "fine", 2)
+    crowd.keep("g", "fine", 6)
+    crowd.run(20, note)
+    assert not _events(crowd, BreakerOpened)
+    assert limits == [True, True]
+    assert crowd.late_s("fine")["g"] < 0.1
+
+
 def test_a_timer_expires_while_the_breaker_is_open() -> None:
     crowd = Crowd()
     for i in range(100):
@@ -151,6 +172,26 @@ def test_a_paused_destination_gets_nothing_until_it_is_resumed() -> None:
     assert crowd.late_s("paused").keys() == {f"p{i}" for i in range(300)} | {"suspended"}
     assert max(_calls_s(crowd, "paused")) < 35
     assert [event.timer_id for event in crowd.events if isinstance(event, TimerExpired)] == ["brief"]
+
+
+def test_a_host_with_a_dot_at_its_end_is_the_same_destination() -> None:
+    crowd = Crowd()
+    crowd.keep("p", "paused:80", 2)
+    crowd.keep("q", "paused.:80", 2)
+    obstacles = []
+
+    async def pause() -> None:
+        assert await put_destination_pause(crowd.store, DestinationPause("paused:80", 1))
+
+    async def look() -> None:
+        await asyncio.sleep(5)
+        dispatcher = crowd.supervisor.dispatcher
+        obstacles.append(dispatcher.obstacle(crowd.row("q", "paused.:80", 2).timer))
+        assert list(dispatcher.admission.destinations) == ["paused:80"]
+
+    crowd.run(10, look, before=pause)
+    assert obstacles == [(Obstacle.PAUSED_DESTINATION, "paused:80")]
+    assert not crowd.receivers.calls
 
 
 def test_a_pause_begins_and_ends_while_requests_are_in_flight() -> None:

@@ -14,7 +14,7 @@ import trustme
 from tests.support.patience import PATIENCE_S
 
 from tocsin.http_client.target import parse_url
-from tocsin.model.answer import NoCredential, NoResponse, NotSent, Response
+from tocsin.model.answer import Failed, NoCredential, NoResponse, NotSent, Outcome, Response, judge
 from tocsin.model.credential import Credential, origin_of, shown_host
 from tocsin.model.credential_type import CredentialType
 from tocsin.ports.http import Exchange, Identity, Invocation, Reply, Request, Result, Tls
@@ -147,8 +147,17 @@ class Place:
 def credential(
     kind: CredentialType = CredentialType.BEARER, secret: str = "the-token", name: str = "api", **more: Any
 ) -> Credential:
-    known = Credential("orders", name, kind, 0, 0, ("https://api.example.com:443",), **more)
+    origins = more.pop("origins", ("https://api.example.com:443",))
+    known = Credential("orders", name, kind, 0, 0, origins, **more)
     return msgspec.structs.replace(known, secret=Sealed().seal(secret, known.seal_context))
+
+
+def is_retried(outcome: Outcome) -> bool:
+    """Whether the engine makes another attempt after this failed one."""
+    assert isinstance(outcome, Response) and outcome.status == 401
+    verdict = judge(outcome, now_us=0, retry_after_us_max=0, instant_us_max=0, payload_bytes_max=0, payload_depth_max=0)
+    assert isinstance(verdict, Failed) and verdict.error.partition(":")[0] == "HTTP_401"
+    return not verdict.final
 
 
 def oauth2(**more: Any) -> Credential:
@@ -237,6 +246,82 @@ async def test_those_who_wait_are_notified_of_a_token_that_was_asked_for_before_
         assert inner.sent[-1].identity == Identity("Bearer two")
 
 
+async def test_a_401_to_a_token_that_may_be_stale_is_retried_with_the_next_one() -> None:
+    inner, other = Late(), "https://other.example.com/"
+    async with Place(inner) as place:
+        place.learn(oauth2(origins=(destination(URL), destination(other))))
+        await inner.answer("one")
+        await place.token()
+        inner.status = 401
+        # It has just been issued, so that another one would be refused likewise.
+        assert not is_retried((await place.call("api")).outcome)
+        place.clock.advance(MINUTE_US)
+        # Both were under way when it was revoked.
+        refused = await asyncio.gather(place.call("api"), place.call("api"))
+        assert all(is_retried(each.outcome) for each in refused)
+        assert isinstance((await place.call("api")).outcome, NoCredential)
+        inner.status = 200
+        assert isinstance((await place.call("api", other)).outcome, Response)
+        assert place.caller.without_token == 1
+        await inner.answer("two")
+        await place.token()
+        assert place.caller.without_token == 0
+        assert isinstance((await place.call("api")).outcome, Response)
+        assert inner.sent[-1].identity == Identity("Bearer two")
+
+
+async def test_who_refuses_one_token_after_the_other_ends_timers() -> None:
+    inner = Late()
+    async with Place(inner) as place:
+        place.learn(oauth2())
+        await inner.answer("one")
+        await place.token()
+        inner.status = 401
+        retried = []
+        for _ in range(2):
+            place.clock.advance(MINUTE_US)
+            retried.append(is_retried((await place.call("api")).outcome))
+            # Endpoints may issue the same one again, which is sent again.
+            await inner.answer("one")
+            for _ in range(50):
+                await asyncio.sleep(0)
+        assert retried == [True, False]
+        inner.status = 500
+        await place.call("api")
+        inner.status = 401
+        place.clock.advance(MINUTE_US)
+        assert not is_retried((await place.call("api")).outcome)
+        # Once it has taken a token, another may have been revoked.
+        inner.status = 404
+        await place.call("api")
+        inner.status = 401
+        assert is_retried((await place.call("api")).outcome)
+
+
+async def test_a_401_to_a_token_that_was_replaced_since_is_retried() -> None:
+    inner = Late()
+    async with Place(inner) as place:
+        place.learn(oauth2())
+        await inner.answer("one")
+        await place.token()
+        found = place.caller.identify("orders", "api", destination(URL))
+        assert not isinstance(found, str)
+        place.clock.advance(MINUTE_US)
+        inner.status = 401
+        await place.call("api")
+        await inner.answer("two")
+        await place.token()
+        assert found.answered(401)
+
+
+async def test_a_401_to_a_secret_is_final() -> None:
+    async with Place() as place:
+        place.learn(credential())
+        place.inner.status = 401
+        place.clock.advance(MINUTE_US)
+        assert not is_retried((await place.call("api")).outcome)
+
+
 async def test_an_error_of_one_who_waits_keeps_the_token_from_no_other() -> None:
     errors: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
@@ -300,12 +385,13 @@ async def test_refused_token_is_renewed_once_and_a_failure_keeps_its_pause(monke
         place.learn(oauth2())
         await place.token()
         place.inner.tokens = [(503, {})]
-        place.inner.status = 401
         place.clock.advance(MINUTE_US)
+        found = place.caller.identify("orders", "api", destination(URL))
+        assert not isinstance(found, str)
 
         async def refused() -> int:
             """A receiver's 401, and how often a token has been asked for when all that follows from it has happened."""
-            assert isinstance((await place.call("api")).outcome, Response)
+            assert found.answered(401)
             for _ in range(50):
                 await asyncio.sleep(0)
             return len(place.inner.asked)

@@ -23,6 +23,7 @@ from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.timer import RawBody
 from tocsin.model.validation import METHODS
 from tocsin.ports.http import Invocation
+from tocsin.targets.nats import compose_message
 
 NOW = 1_801_396_800 * US_PER_SECOND
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -103,6 +104,18 @@ def test_custom_headers_replace_defaults() -> None:
     _, headers, _ = composed(headers=theirs, traceparent=TRACE)
     assert theirs.items() <= headers.items()
     assert not {"user-agent", "content-type", "traceparent"} & headers.keys()
+    # Receivers that can't distinguish an underscore from a hyphen would have both.
+    theirs = {"User_Agent": "mine", "Content_Type": "application/x"}
+    _, headers, _ = composed(headers=theirs)
+    assert theirs.items() <= headers.items()
+    assert not {"user-agent", "content-type"} & headers.keys()
+
+
+def test_custom_headers_replace_defaults_of_messages() -> None:
+    theirs = {"Content_Type": "application/x"}
+    headers, _ = compose_message(an_invocation(headers=theirs), NOW, LIMITS)
+    assert theirs.items() <= headers.items()
+    assert "content-type" not in headers
 
 
 @each("trace", ["", "x", TRACE + "\r\nx: y", TRACE.upper()])

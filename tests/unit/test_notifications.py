@@ -5,12 +5,15 @@ from __future__ import annotations
 import msgspec
 from tests.support.cases import each
 
+from tocsin.model.answer import Response
 from tocsin.model.hooks import Event, Hook, Hooks
-from tocsin.model.namespace import HistoryMode
+from tocsin.model.namespace import Answers, HistoryMode, Namespace
 from tocsin.model.timer import Status, Timer, decode_record
 from tocsin.ports.store import KEY_MAX, ShardBatch, StoredRow, generation
 from tocsin.timers.engine.assembly import Assembly
-from tocsin.timers.engine.rows import FinalAttempt, OpKind, Row, WriteOp
+from tocsin.timers.engine.attempt import conclude
+from tocsin.timers.engine.limits import EngineLimits
+from tocsin.timers.engine.rows import FinalAttempt, InFlightAttempt, OpKind, Row, WriteOp
 from tocsin.timers.engine.window import Window
 
 UUID = bytes.fromhex("11223344" + "aa" * 12)
@@ -108,3 +111,13 @@ def test_notification_has_what_happened_without_secrets() -> None:
     assert content["timer"]["callbackUrl"] == "http://x.example/?token=[redacted]"
     assert content["run"]["status"] == "failed"
     assert b"secret" not in timer.body.sent()
+
+
+@each("notifies, word", [(Event.FAILURE, "done"), (None, "retried")])
+def test_hooks_answer_as_they_like_in_a_strict_namespace(notifies: Event | None, word: str) -> None:
+    timer = Timer("n", "t", 0, HOOK.url, 0, 0, notifies=notifies)
+    attempt = InFlightAttempt(Row((0, UUID), generation(1, bytes(16), 0), timer, 0), superseded=False, number=1)
+    namespace = Namespace("n", 1, 0, 0, answers=Answers.STRICT)
+    # As Slack does.
+    slack = Response(200, b"ok")
+    assert conclude(attempt, slack, 0, namespace, EngineLimits(), now_us=0, jitter=0.0)[1] == word

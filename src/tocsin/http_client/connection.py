@@ -77,7 +77,6 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_body",
-        "_body_bytes",
         "_body_bytes_max",
         "_cache",
         "_complete",
@@ -122,8 +121,8 @@ class Connection(asyncio.Protocol):
 
     def _reset(self) -> None:
         self._raw_bytes = 0
-        self._body: list[bytes] = []
-        self._body_bytes = 0
+        # Grows in place: kept by themselves, pieces of two bytes would take twenty times their size.
+        self._body = bytearray()
         self._status = 0
         self._retry_after: str | None = None
         self._headers: list[tuple[str, str]] = []
@@ -186,10 +185,10 @@ class Connection(asyncio.Protocol):
             problem = "the receiver switched to another protocol, which was not requested"
         except httptools.HttpParserError as error:
             problem = f"the response is not HTTP/1.1: {error}"
-        limits = self._limits
-        if self._body_bytes > self._body_bytes_max:
+        head_bytes_max, body_bytes = self._limits.response_head_bytes_max, len(self._body)
+        if body_bytes > self._body_bytes_max:
             self._settle(request, self._answer(request), False)
-        elif self._raw_bytes - self._body_bytes > limits.response_head_bytes_max + _CHUNK_OVERHEAD * self._body_bytes:
+        elif self._raw_bytes - body_bytes > head_bytes_max + _CHUNK_OVERHEAD * body_bytes:
             self._settle(request, NoResponse("BAD_RESPONSE", "the response's headers exceed the size limit"), False)
         elif self._complete:
             reusable = self._keep_alive and not self._extra and problem is None
@@ -254,9 +253,8 @@ class Connection(asyncio.Protocol):
         """Keeps the body within the limit."""
         if self._complete:
             self._extra = True
-        elif self._body_bytes <= self._body_bytes_max:
-            self._body.append(body)
-            self._body_bytes += len(body)
+        elif len(self._body) <= self._body_bytes_max:
+            self._body += body
 
     def on_message_complete(self) -> None:
         """Ends the exchange, unless this was an interim response (1xx)."""
@@ -279,11 +277,13 @@ class Connection(asyncio.Protocol):
         self._owner.answered(self, request, outcome, reusable)
 
     def _answer(self, request: RequestInFlight) -> Response | Reply:
-        body = b"".join(self._body)
-        truncated = len(body) > self._body_bytes_max
+        truncated = len(self._body) > self._body_bytes_max
+        if truncated:
+            del self._body[self._body_bytes_max :]
+        body = bytes(self._body)
         if request.wants_headers:
-            return Reply(self._status, tuple(self._headers), body[: self._body_bytes_max], truncated)
-        return Response(self._status, body[: self._body_bytes_max], self._retry_after, truncated)
+            return Reply(self._status, tuple(self._headers), body, truncated)
+        return Response(self._status, body, self._retry_after, truncated)
 
 
 class Opened(asyncio.Protocol):

@@ -12,6 +12,7 @@ from tocsin.http_client.target import InvalidUrl, Target, parse_url
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.secrets import InvalidSecret, signatures
 from tocsin.model.timer import BODILESS_METHODS
+from tocsin.model.validation import folded
 from tocsin.ports.http import Request, Signing
 
 #: Methods of service calls; without CONNECT and TRACE, which are for proxies.
@@ -57,7 +58,7 @@ def compose_plain(request: Request, target: Target, now_us: int) -> bytes:
         if reasons:
             raise InvalidRequest("headers: " + "; ".join(reasons))
         for name, value in headers:
-            if len(name) == 10 and name.lower() == "user-agent":
+            if len(name) == 10 and folded(name) == "user-agent":
                 user_agent = ""
             elif len(name) == 11 and name.lower() == "traceparent":
                 trace = ""

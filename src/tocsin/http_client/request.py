@@ -250,4 +250,4 @@ def _own_lines(method: str, media_type: str) -> list[str]:
 
 
 def _has_header(headers: Mapping[str, str] | None, name: str) -> bool:
-    return headers is not None and any(own.lower() == name for own in headers)
+    return headers is not None and any(folded(own) == name for own in headers)

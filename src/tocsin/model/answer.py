@@ -29,6 +29,12 @@ class MissingResult(Response):
 
 
 @dataclass(frozen=True, slots=True)
+class StaleToken(Response):
+    """A 401 to a request whose token was issued a while ago: the token may have been revoked, and another one is fetched. The
+    attempt failed, and is retried."""
+
+
+@dataclass(frozen=True, slots=True)
 class NoResponse:
     """No usable response. `code` is a stable word such as TIMEOUT, CONNECTION_FAILED or BAD_RESPONSE.
 
@@ -118,7 +124,7 @@ class _Wishes(msgspec.Struct, rename="camel"):
 
 
 class _StrictBody(msgspec.Struct, rename="camel"):
-    ok: bool | msgspec.UnsetType = msgspec.UNSET
+    ok: bool | msgspec.UnsetType | None = msgspec.UNSET
     next_execute_at: str | msgspec.UnsetType | None = msgspec.UNSET
     payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
@@ -163,6 +169,9 @@ def judge(
                 "NO_RESULT: the response to the batch has no result for this timer", not_before_us=not_before_us
             )
         return Failed(f"HTTP_{status}", not_before_us=not_before_us)
+    if isinstance(outcome, StaleToken):
+        not_before_us = retry_after_at(outcome.retry_after, now_us, retry_after_us_max)
+        return Failed(f"HTTP_{status}: its token may have been revoked", not_before_us=not_before_us)
     if 200 <= status < 300:
         if strict:
             return _judge_strictly(outcome, instant_us_max, payload_bytes_max, payload_depth_max)

@@ -19,12 +19,13 @@ class CredentialGate(Protocol):
 
 
 class SentIdentity(NamedTuple):
-    """What one request of a service call identifies itself with, and the secrets in it. `doubt` is called when the service
-    has answered 401."""
+    """What one request of a service call identifies itself with, and the secrets in it. `answered` is called with the status
+    of the service's answer; whether that is a 401 for which the token alone may be the reason, so that another one is
+    fetched and the request may be made again with it."""
 
     identity: Identity
     secrets: tuple[str, ...]
-    doubt: Callable[[], object]
+    answered: Callable[[int], bool]
 
 
 class CallCredentials(Protocol):

@@ -123,6 +123,11 @@ class ErrorMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True,
     latency_ms: float = 0.0
 
 
+#: The message of the error HTTP_STATUS for a 401 that is retried, since another token is fetched. The execution log has it as
+#: part of a text.
+STALE_TOKEN = "HTTP 401, and its token may have been revoked"
+
+
 class JobFilter(_Strict, frozen=True):
     """Which calls a job deletes. The members are those of `tocsin.model.job.RowFilter` that apply to calls, instants in
     microseconds."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol
 
 from msgspec import structs
 
-from tocsin.model.answer import NoCredential, NoResponse, NotSent, Response
+from tocsin.model.answer import NoCredential, NoResponse, NotSent, Response, StaleToken
 from tocsin.model.credential import Credential, refusal
 from tocsin.model.credential_type import CredentialType
 from tocsin.model.errors import FieldError
@@ -67,12 +68,14 @@ class CredentialCaller:
             outcome = NoCredential(CREDENTIAL_NOT_READY, f"credential {name}: {found}", destination)
             asyncio.get_running_loop().call_soon(done, Exchange(outcome, None, 0))
             return
-        held, (identity, secrets) = found
+        held, ready = found
+        identity, secrets = ready
 
         def answered(exchange: Exchange) -> None:
-            if isinstance(exchange.outcome, Response) and exchange.outcome.status == 401:
-                held.doubt()
-            done(exchange._replace(secrets=secrets))
+            outcome = exchange.outcome
+            if isinstance(outcome, Response) and held.answered(destination, ready, outcome.status):
+                outcome = StaleToken(outcome.status, outcome.body, outcome.retry_after, outcome.truncated)
+            done(exchange._replace(outcome=outcome, secrets=secrets))
 
         self._inner.invoke(structs.replace(invocation, identity=identity), answered)
 
@@ -115,8 +118,8 @@ class CredentialCaller:
         found = self._look(namespace, name, destination)
         if isinstance(found, str):
             return found
-        held, (identity, secrets) = found
-        return SentIdentity(identity, secrets, held.doubt)
+        held, ready = found
+        return SentIdentity(ready.identity, ready.secrets, partial(held.answered, destination, ready))
 
     @property
     def without_token(self) -> int:
@@ -129,7 +132,7 @@ class CredentialCaller:
             return "it does not exist"
         if refusal(held.credential, namespace, name, destination) is not None:
             return f"it may not go to {destination}"
-        ready = held.ready()
+        ready = held.ready(destination)
         return ready if isinstance(ready, str) else (held, ready)
 
     def _end(self, held: Held) -> None:

@@ -36,6 +36,9 @@ _LIFETIME_S_DEFAULT = 300
 _MARGIN_US_MAX = 10_000_000
 #: A receiver's 401 has a token renewed that is at least so old.
 _DOUBTED_AFTER_US = 10_000_000
+#: Destinations of one credential of which it is known that they have refused its token. It has fewer hosts, except on this
+#: machine.
+_REFUSING_MAX = 100
 #: Characters of a token: it has to fit into a request's head.
 TOKEN_CHARS_MAX = 6_144
 _TOKEN = re.compile(r"[\x21-\x7e]+\Z")
@@ -102,14 +105,16 @@ class Held(Protocol):
 
     credential: Credential
 
-    def ready(self) -> Ready | str:
-        """What a request gets now, or why there is nothing."""
+    def ready(self, destination: str = "") -> Ready | str:
+        """What a request to the destination gets now, or why there is nothing; without a destination, the same for all of
+        them."""
 
     async def renewed(self) -> Ready | str:
         """The same with a token that is fetched for this call."""
 
-    def doubt(self) -> None:
-        """A receiver has answered 401."""
+    def answered(self, destination: str, ready: Ready, status: int) -> bool:
+        """A receiver has answered a request that had this. True for a 401 whose only reason may be that the token has been
+        revoked: the next request has another one."""
 
     def close(self) -> list[asyncio.Task[None]]:
         """Stops to fetch tokens; the tasks that end."""
@@ -139,7 +144,7 @@ class _Fixed:
         if self._tls is None and is_secured(credential):
             self._reading = asyncio.get_running_loop().create_task(self._read())
 
-    def ready(self) -> Ready | str:
+    def ready(self, destination: str = "") -> Ready | str:
         if self._ready is None:
             if self._tls is None and self._reading is not None:
                 return self._unread or "its certificates are being read"
@@ -183,8 +188,8 @@ class _Fixed:
             await self._tried.wait()
         return self.ready()
 
-    def doubt(self) -> None:
-        pass
+    def answered(self, destination: str, ready: Ready, status: int) -> bool:
+        return False
 
     def close(self) -> list[asyncio.Task[None]]:
         if self._reading is None:
@@ -201,7 +206,7 @@ class _Bearing(_Fixed):
         self._token: Token | None = None
         self._error = ""
 
-    def ready(self) -> Ready | str:
+    def ready(self, destination: str = "") -> Ready | str:
         fixed = super().ready()
         if isinstance(fixed, str):
             return fixed
@@ -214,7 +219,7 @@ class _Bearing(_Fixed):
 class _Signed(_Bearing):
     """A credential whose tokens this service signs."""
 
-    def ready(self) -> Ready | str:
+    def ready(self, destination: str = "") -> Ready | str:
         tools, now_us = self._tools, self._tools.clock.boottime_us()
         if self._token is None or now_us >= self._token.renewed_at:
             try:
@@ -235,6 +240,8 @@ class _Issued(_Bearing):
         if former is not None and _takes_token(credential, former.credential):
             # What the former one got is good until the new one gets something.
             self._token = former._token
+        #: By destination, the token that it has refused as the only one since it took another.
+        self._refused: dict[str, Token] = {}
         self._issuer_tls: Tls | None = None
         self._failures = 0
         self._wake = asyncio.Event()
@@ -245,13 +252,35 @@ class _Issued(_Bearing):
         await self._renew()
         return self._error or await super().renewed()
 
-    def doubt(self) -> None:
-        if self._failures:
-            # The next token is on its way already; a receiver's answers don't shorten the pause between attempts.
-            return
-        token = self._token
-        if token is not None and self._tools.clock.boottime_us() - token.issued_at >= _DOUBTED_AFTER_US:
+    def ready(self, destination: str = "") -> Ready | str:
+        found = super().ready(destination)
+        refused = (self._refused.get(destination),) if destination else self._refused.values()
+        if isinstance(found, Ready) and any(each is self._token for each in refused):
+            return self._error or "the receiver has refused its token, and the next one has not arrived yet"
+        return found
+
+    def answered(self, destination: str, ready: Ready, status: int) -> bool:
+        if status != 401:
+            # A proxy's 502 proves nothing about the token.
+            if status < 500:
+                self._refused.pop(destination, None)
+            return False
+        token, refused = self._token, self._refused.get(destination)
+        if token is None or token.value not in ready.secrets:
+            # It has been replaced since.
+            return True
+        if token is refused:
+            return True
+        if self._tools.clock.boottime_us() - token.issued_at < _DOUBTED_AFTER_US:
+            return False
+        if not self._failures:
+            # Else the next token is on its way already; a receiver's answers don't shorten the pause between attempts.
             self._wake.set()
+        if refused is not None or len(self._refused) >= _REFUSING_MAX:
+            # It has refused the one before, too: another one will not do.
+            return False
+        self._refused[destination] = token
+        return True
 
     def close(self) -> list[asyncio.Task[None]]:
         tasks = [task for task in (self._keeping, self._fetching) if task is not None]
@@ -308,8 +337,9 @@ class _Issued(_Bearing):
             self._failures += 1
             self._error = _unforeseen(credential, "no token", error)
             return
-        # The former one may have expired since this one was asked for.
+        # The former one may have expired or been refused since this one was asked for.
         waited = self._token is None or not self._token.is_valid(tools.clock.boottime_us())
+        waited = waited or any(each is self._token for each in self._refused.values())
         self._token = Token(value, asked_at, asked_at + lifetime_us)
         self._failures, self._error = 0, ""
         if waited:

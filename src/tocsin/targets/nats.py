@@ -30,6 +30,7 @@ from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.retry import backoff_us
 from tocsin.model.subjects import SCHEME, SubjectTargets, subject_of
 from tocsin.model.timer import JSON_TYPE
+from tocsin.model.validation import folded
 from tocsin.ports.bus import BrokerRefused, BusUnavailable
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Exchange, Invocation
@@ -253,7 +254,7 @@ def compose_message(invocation: Invocation, now_us: int, limits: CallbackLimits)
     if invocation.headers:
         if reasons := check_headers(invocation.headers, limits):
             raise InvalidRequest("headers: " + "; ".join(reasons))
-        if any(name.lower() == "content-type" for name in invocation.headers):
+        if any(folded(name) == "content-type" for name in invocation.headers):
             headers = {}
         headers |= invocation.headers
     if invocation.body is not None and not invocation.event:

@@ -282,17 +282,20 @@ class MemorySecrets(dict[str, SigningSecrets]):
 
 
 class SwitchedCredentials(NoCallCredentials):
-    """CallCredentials, of which those in `ready` can be sent, anywhere."""
+    """CallCredentials, of which those in `ready` can be sent, anywhere. `stale`: a 401 may be due to a token."""
 
     def __init__(self, *ready: str) -> None:
         self.ready = set(ready)
+        self.stale = False
         self._ready: list[Callable[[], object]] = []
 
     def obstacle(self, name: str, destination: str) -> str | None:
         return None if name in self.ready else "it has no token"
 
     def identify(self, name: str, destination: str) -> SentIdentity | str:
-        return self.obstacle(name, destination) or SentIdentity(Identity(f"Bearer {name}"), (name,), lambda: None)
+        return self.obstacle(name, destination) or SentIdentity(
+            Identity(f"Bearer {name}"), (name,), lambda status: self.stale and status == 401
+        )
 
     def attach(self, ready: Callable[[], object]) -> None:
         self._ready.append(ready)

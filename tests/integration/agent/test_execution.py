@@ -115,6 +115,20 @@ async def test_a_given_correlation_header_is_kept_and_an_unsendable_id_is_omitte
         assert (own, none) == (["own"], [])
 
 
+async def test_own_headers_with_underscores_replace_those_that_are_added() -> None:
+    theirs = {"X_Correlation_Id": "own", "Content_Type": "text/x"}
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
+        (ended,) = await bench.run(bench.order(service.url, headers=theirs, body=b"1", correlation_id="corr"))
+        assert isinstance(ended, ExecutionSucceeded)
+        (arrival,) = service.arrivals
+        sent = [
+            pair
+            for pair in arrival.headers
+            if pair[0].lower().replace("_", "-") in ("x-correlation-id", "content-type")
+        ]
+        assert sent == list(theirs.items())
+
+
 @each("status", [200, 204, 299])
 async def test_a_2xx_response_is_a_success(status: int) -> None:
     async def reply(arrival: Arrival) -> bytes | None:

@@ -7,13 +7,15 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.integration.agent.execution_parts import Bench, FakeDelivery, Service, SwitchedCredentials, limited
+from tests.integration.agent.execution_parts import Arrival, Bench, FakeDelivery, Service, SwitchedCredentials, limited
 from tests.integration.agent.test_execution_flows import ok, paths
+from tests.support.cases import each
 from tests.support.flow_gates import SlotsGate
 from tocsin.model.errors import StoreUnavailable
 from tocsin.ports.http import Request, Result
 from tocsin.service_calls.events import ExecutionNotSent
-from tocsin.service_calls.messages import ExecutionSucceeded
+from tocsin.service_calls.messages import ExecutionFailed, ExecutionSucceeded
+from tocsin.service_calls.orchestration.service_call import judge
 
 HOUR_US = 3_600_000_000
 
@@ -136,3 +138,20 @@ async def test_an_error_of_one_order_keeps_the_credential_from_no_other(monkeypa
         await bench.changes.until(lambda: any(bench.has_ended(bench.execution_id(order)) for order in held))
         assert errors == ["a defect"]
         assert paths(service) == ["/do/1"]
+
+
+@each("stale, final", [(True, False), (False, True)])
+async def test_a_401_is_retried_if_it_may_be_due_to_the_token(stale: bool, final: bool) -> None:
+    async def refuse(_: Arrival) -> bytes:
+        return b"HTTP/1.1 401 X\r\ncontent-length: 0\r\n\r\n"
+
+    async with waiting("api") as bench, Service(refuse, bench.changes) as service:
+        bench.credentials.stale = stale
+        order = bench.order(service.url, credential="api")
+        (ended,) = await bench.run(order)
+        assert isinstance(ended, ExecutionFailed)
+        assert judge(ended.error_meta, ended.response_meta, ended.finished_at, HOUR_US).final is final
+        # The log reproduces it.
+        (known,) = await bench.check(order)
+        assert isinstance(known, ExecutionFailed)
+        assert judge(known.error_meta, known.response_meta, known.finished_at, HOUR_US).final is final

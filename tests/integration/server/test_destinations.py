@@ -93,3 +93,5 @@ async def test_a_destination_needs_a_scheme_and_host(tmp_path: Path) -> None:
     async with serving(tmp_path, "--no-agent") as server:
         status, refused = await Api(server)("destinations/pause", destination="shop.example")
         assert (status, refused["errors"][0]["path"]) == (400, "destination")
+        _, paused = await Api(server)("destinations/pause", destination="https://Shop.example./path")
+        assert paused["destination"] == "https://shop.example:443"

@@ -353,8 +353,9 @@ class Executor:
 
     def _answered(self, order: Order, result: Result) -> None:
         outcome = result.outcome
-        if order.identity is not None and isinstance(outcome, Reply) and outcome.status == 401:
-            order.identity.doubt()
+        stale_token = False
+        if order.identity is not None and isinstance(outcome, Reply):
+            stale_token = order.identity.answered(outcome.status)
         if self._closed or not isinstance(outcome, NotSent):
             self._flows.ended(order, result)
         if self._closed:
@@ -366,7 +367,7 @@ class Executor:
             # No result: the execution was interrupted, and the next start finds it unfinished.
             self._drop(order)
             return
-        end, event = conclude(order, result, self._context.clock.now_us(), self._limits)
+        end, event = conclude(order, result, self._context.clock.now_us(), self._limits, stale_token=stale_token)
         order.end = end, self._context.registry.caused_by(order.envelope, event)
         order.duration_us = result.duration_us
         self._ends.add(order)

@@ -12,6 +12,7 @@ from tocsin.model.answer import NoResponse
 from tocsin.model.redaction import echoes, redact_url, secrets_of
 from tocsin.model.sealed import headers_opened, url_opened
 from tocsin.model.secrets import SigningSecrets
+from tocsin.model.validation import folded
 from tocsin.ports.bus import Delivery, Envelope
 from tocsin.ports.credentials import SentIdentity
 from tocsin.ports.flow_gate import FlowHold
@@ -20,6 +21,7 @@ from tocsin.ports.seals import NoSeals, SealBroken, Seals, opener
 from tocsin.service_calls.execution.redaction import cut_text, redact_header, snippet, without_secrets
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
+    STALE_TOKEN,
     ErrorMeta,
     ExecutionFailed,
     ExecutionSucceeded,
@@ -233,21 +235,22 @@ def _headers(spec: RequestSpec, correlation_id: str) -> list[tuple[str, str]]:
 
 
 def _brings(headers: list[tuple[str, str]], name: str) -> bool:
-    return any(len(own) == len(name) and own.lower() == name for own, _ in headers)
+    return any(len(own) == len(name) and folded(own) == name for own, _ in headers)
 
 
 # ------------------------------------------------------------------ the end
 
 
 def conclude(
-    order: Order, result: Result, now_us: int, limits: AgentLimits
+    order: Order, result: Result, now_us: int, limits: AgentLimits, *, stale_token: bool = False
 ) -> tuple[ExecutionEnd, ExecutionSucceeded | ExecutionFailed]:
     """The end of the log row, and the event that reports it. A 2xx response is a success. Any other response, or none,
-    is a failure."""
+    is a failure. `stale_token`: it is a 401 for which the token alone may be the reason."""
     outcome, truncated = result.outcome, False
     if isinstance(outcome, Reply):
         kept = snippet(outcome.body, limits.snippet_bytes_max, order.secrets)
-        error = None if 200 <= outcome.status < 300 else f"HTTP_STATUS: HTTP {outcome.status}"
+        message = STALE_TOKEN if stale_token else f"HTTP {outcome.status}"
+        error = None if 200 <= outcome.status < 300 else f"HTTP_STATUS: {message}"
         end = ExecutionEnd(
             *order.key, now_us, outcome.status, _received_headers(order, outcome, limits), kept.text, error
         )

@@ -18,6 +18,7 @@ from tocsin.model.redaction import redact_url
 from tocsin.model.retry import next_attempt_at
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
+    STALE_TOKEN,
     CallStatus,
     CheckExecution,
     ErrorMeta,
@@ -269,7 +270,8 @@ def judge(error: ErrorMeta, response: ResponseMeta | None, ended_at_us: int, ret
     """The verdict on a failed attempt. `retry_after_us_max` limits how far Retry-After can delay the next one."""
     if response is None:
         return FailureVerdict(error.kind in FINAL_KINDS)
-    if 400 <= response.status < 500 and response.status not in RETRIED_4XX:
+    retried = response.status in RETRIED_4XX or (error.kind == "HTTP_STATUS" and error.message == STALE_TOKEN)
+    if 400 <= response.status < 500 and not retried:
         return FailureVerdict(True)
     return FailureVerdict(False, retry_after_at(response.headers.get("retry-after"), ended_at_us, retry_after_us_max))
 

@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from tocsin.model.answer import NoResponse, Response
+from tocsin.model.destination import destination_name
 from tocsin.model.failure import short_error
 from tocsin.model.subjects import is_subject_url
 from tocsin.model.timer import Timer
@@ -93,7 +94,7 @@ class Admission:
         """The account of the destination and path of the timer's URL."""
         context, url = self._context, timer.url
         caller = context.internal.get(timer.namespace, context.caller)
-        name, prefix = caller.destination(url), path_prefix(url)
+        name, prefix = destination_name(caller.destination(url)), path_prefix(url)
         destination = self.destinations.get(name)
         if destination is None:
             destination = self.destinations[name] = self._new_destination(name, caller, self._slots_of(url))
@@ -168,6 +169,10 @@ class Admission:
         """Notes the outcome of a request that was sent, which ends a back-off; and adapts the limits, by additive increase
         and multiplicative decrease: a path that does not answer gets ever fewer of the node's slots, and so does a
         destination of which nothing has answered since the attempt began."""
+        if isinstance(outcome, NoResponse) and outcome.final:
+            # No request can be made of the timer, such as a message that is too long: it proves nothing about the receiver.
+            self.unsent(path, began)
+            return
         destination, breaker = path.destination, path.destination.breaker
         most = destination.slots.destination_max
         if destination.back_off_us:

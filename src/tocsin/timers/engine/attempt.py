@@ -407,7 +407,8 @@ def conclude(
         instant_us_max=now_us + limits.execute_ahead_max_us,
         payload_bytes_max=limits.payload_bytes_max,
         payload_depth_max=limits.payload_depth_max,
-        strict=namespace is not None and namespace.answers is Answers.STRICT,
+        # The namespace chose it for its receivers: hooks are those of others, which answer with a text of their own.
+        strict=namespace is not None and namespace.answers is Answers.STRICT and timer.notifies is None,
     )
     accepted = isinstance(verdict, Done)
     error = None if isinstance(verdict, (Done, Reschedule)) else verdict.error[:ERROR_CHARS_MAX]
