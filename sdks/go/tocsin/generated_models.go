@@ -6154,7 +6154,8 @@ type Outage struct {
 	Late Opt[int]
 	// How late they were at most, in ms.
 	LateMaxMs Opt[float64]
-	// Requests to create a timer or schedule that were answered with an error of the server meanwhile.
+	// Creates of timers and schedules that got an error of the server meanwhile: requests, and single timers of a
+	// batch.
 	CreatesRefused Opt[int]
 	// Whether more late attempts may be counted.
 	Counting bool

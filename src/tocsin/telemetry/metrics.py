@@ -190,8 +190,8 @@ class AgentMetrics(Tally):
         super().__init__(declared(AgentEvent), AGENT_GAUGES, gauges)
 
 
-#: Operations that store something new.
-_CREATES = ("createTimer", "createTimers", "createSchedule")
+#: Operations that create timers or schedules.
+CREATES = ("createTimer", "batchCreateTimers", "createSchedule")
 _SERVER_ERRORS = 500
 
 
@@ -200,6 +200,7 @@ class RequestMetrics(ScrapedCollector):
 
     def __init__(self) -> None:
         self._operations: dict[str, tuple[dict[int, int], Buckets]] = {}
+        self._items_refused = 0
 
     def __call__(self, operation: str, status: int, seconds: float) -> None:
         """Counts a response."""
@@ -210,10 +211,16 @@ class RequestMetrics(ScrapedCollector):
         statuses[status] = statuses.get(status, 0) + 1
         durations.add(seconds)
 
+    def item_refused(self, status: int) -> None:
+        """Counts a timer of a batch that was answered with this status of an error, while the others may exist."""
+        self._items_refused += status >= _SERVER_ERRORS
+
     def creates_refused(self) -> int:
-        """How many requests to create timers or schedules were answered with an error of the server."""
-        counted = (self._operations[name][0] for name in _CREATES if name in self._operations)
-        return sum(number for statuses in counted for status, number in statuses.items() if status >= _SERVER_ERRORS)
+        """How many requests to create timers or schedules, and timers of answered batches, got an error of the server."""
+        counted = (self._operations[name][0] for name in CREATES if name in self._operations)
+        return self._items_refused + sum(
+            number for statuses in counted for status, number in statuses.items() if status >= _SERVER_ERRORS
+        )
 
     def collect(self) -> Iterator[Metric]:
         """Both metrics, for the registry."""

@@ -2923,7 +2923,10 @@ export interface Outage {
   late: number | null;
   /** How late they were at most, in ms. */
   lateMaxMs: number | null;
-  /** Requests to create a timer or schedule that were answered with an error of the server meanwhile. */
+  /**
+   * Creates of timers and schedules that got an error of the server meanwhile: requests, and single timers of a
+   * batch.
+   */
   createsRefused: number | null;
   /** Whether more late attempts may be counted. */
   counting: boolean;

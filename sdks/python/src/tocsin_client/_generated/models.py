@@ -5257,7 +5257,7 @@ class Outage:
     late: int | None
     #: How late they were at most, in ms.
     late_max_ms: float | None
-    #: Requests to create a timer or schedule that were answered with an error of the server meanwhile.
+    #: Creates of timers and schedules that got an error of the server meanwhile: requests, and single timers of a batch.
     creates_refused: int | None
     #: Whether more late attempts may be counted.
     counting: bool
