@@ -232,7 +232,7 @@ async def test_databases_brokers_and_nodes(tmp_path: Path, postgresql: PostgresS
                 for number in range(50):
                     await Api(servers[1]).create(f"late-{number}", receiver.url("ok"), delay="5s")
                 postgresql.kill()
-                await fires(asked, "TocsinHeartbeatsFail", "TocsinNothingFires", "TocsinCommitsFail")
+                await fires(asked, "TocsinHeartbeatsFail", "TocsinStoreAway", "TocsinNothingFires", "TocsinCommitsFail")
                 await fires(asked, "TocsinAgentNotRunning", "TocsinLoadsFail")
                 await asyncio.sleep(5)
                 postgresql.start()

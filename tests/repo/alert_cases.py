@@ -169,6 +169,12 @@ CASES = (
     _case(
         "TocsinNodePaused", (1.5, 2.5, 0.5), _is("tocsin_dispatching", 1, 0), _is('tocsin_dispatching{node="b"}', 1, 1)
     ),
+    _case(
+        "TocsinStoreAway",
+        (0.25, 1.5, 13),
+        _grows("tocsin_heartbeat_failures_total", 8),
+        _grows('tocsin_heartbeat_failures_total{node="b"}', 8),
+    ),
     _case("TocsinHeartbeatsFail", (0.25, 1.5, 11), _grows("tocsin_heartbeat_failures_total", 8)),
     _case("TocsinClockOff", (0.75, 1.5, 0.5), _is("tocsin_clock_offset_seconds", 0.01, -0.3)),
     _case(
@@ -285,6 +291,10 @@ def _occurrences(outcome: str) -> str:
     return f'tocsin_occurrences_total{{job="tocsin",instance="a:8080",namespace="a",outcome="{outcome}"}}'
 
 
+def _heartbeats(node: str) -> str:
+    return f'tocsin_heartbeat_failures_total{{job="tocsin",instance="{node}:8080"}}'
+
+
 _WAITING = 'tocsin_flow_timers_waiting{job="tocsin",instance="a:8080",namespace="a",flow="v"}'
 
 #: Trouble of other kinds, and what resembles it.
@@ -297,6 +307,19 @@ COURSES = (
             'tocsin_requests_total{job="tocsin",instance="a:8080",operation="readiness",status="503"}': "0x80 1+2x80 160x80",
         },
         60,
+    ),
+    # One node has an old password.
+    Course("TocsinStoreAway", {_heartbeats("a"): "0+5x120", _heartbeats("b"): "0x120"}, 30),
+    # The store goes away together with a third node.
+    Course(
+        "TocsinStoreAway",
+        {
+            _heartbeats("a"): "0x80 0+5x40",
+            _heartbeats("b"): "0x80 0+5x40",
+            _heartbeats("c"): "0x80 stale",
+        },
+        24,
+        fires=True,
     ),
     # All other nodes crash at once.
     Course("TocsinPeersLost", {'tocsin_peer_losses_total{job="tocsin",instance="a:8080"}': "0x80 30x80"}, 40),
