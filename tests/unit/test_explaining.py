@@ -206,6 +206,13 @@ def test_paused_namespace_is_named(at: int, sentence: str) -> None:
     assert (found.state, found.waits_for) == (TimerState.PAUSED, WaitsFor.NAMESPACE)
     assert found.sentence.startswith("The namespace a is paused. The timer fires when the namespace is resumed")
     assert sentence in found.sentence
+    # What is suspended for another reason waits for the namespace first.
+    for reason in ("credential:a/api@https://api.example.com:443", "egress", "secret"):
+        assert explain(view_of(at, suspended=reason), paused, STORE, NOW).state is TimerState.PAUSED
+    deleted = explain(
+        view_of(at, suspended="credential:a/api@http://h:80"), Namespace("a", 4, 0, 0, deleting="j1"), STORE, NOW
+    )
+    assert deleted.sentence.startswith("Job j1 deletes the namespace a")
     # An attempt that was in flight at the pause still ends.
     assert explain(view_of(EARLIER), paused, CASES["in flight"][1], NOW).state is TimerState.FIRING
 

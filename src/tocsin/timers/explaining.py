@@ -71,13 +71,7 @@ def explain(
 ) -> Explanation:
     """The explanation of a timer that was read after the owner of its shard was asked; `pause` is what is paused at its next
     instant if that is ahead, its flow or its destination, and the name."""
-    credential = credential_of(view.suspended or "")
-    if credential is not None and view.timer.status is Status.PENDING and view.next_attempt_at is not None:
-        state, waits_for, next_at, sentence = _without_credential(
-            view.next_attempt_at, credential[1], obstacle(*credential)
-        )
-    else:
-        state, waits_for, next_at, sentence = _found(view, namespace, asked, now_us, pause)
+    state, waits_for, next_at, sentence = _found(view, namespace, asked, now_us, obstacle, pause)
     if state is not TimerState.FINISHED:
         sentence += _about_debounce(view.timer, state) + _about_expiry(view.timer, state, now_us)
     at = view.next_attempt_at
@@ -91,7 +85,12 @@ def explain(
 
 
 def _found(
-    view: TimerView, namespace: Namespace, asked: Asked, now_us: int, pause: tuple[Obstacle, str] | None
+    view: TimerView,
+    namespace: Namespace,
+    asked: Asked,
+    now_us: int,
+    obstacle: CredentialObstacle,
+    pause: tuple[Obstacle, str] | None,
 ) -> _Found:
     timer, at, found, owner = view.timer, view.next_attempt_at, asked.found, asked.owner
     if timer.status is not Status.PENDING or at is None:
@@ -118,6 +117,8 @@ def _found(
         if at <= now_us:
             return TimerState.PAUSED, WaitsFor.NAMESPACE, None, f"{text}; it has been due since {format_instant(at)}."
         return TimerState.PAUSED, WaitsFor.NAMESPACE, at, f"{text}, and not before {format_instant(at)}."
+    if (credential := credential_of(reason)) is not None:
+        return _without_credential(at, credential[1], obstacle(*credential))
     if reason == REFUSED:
         text = (
             f"The timer has been due since {format_instant(at)} and is suspended, because its URL leads to an address "
