@@ -161,7 +161,7 @@ CASES = (
     ),
     _case(
         "TocsinPingsRefused",
-        (5, 14, 61, 20),
+        (5, 14, -1, 20),
         _grows('tocsin_authentication_failures_total{reason="unknown_token"}', 1),
     ),
     _case("TocsinAbsent", (1.75, 2.5, 0.5), _is("tocsin_dispatching", 1, None)),
@@ -295,6 +295,11 @@ def _heartbeats(node: str) -> str:
     return f'tocsin_heartbeat_failures_total{{job="tocsin",instance="{node}:8080"}}'
 
 
+_PINGS_REFUSED = 'tocsin_authentication_failures_total{job="tocsin",instance="a:8080",reason="unknown_token"}'
+_AGENT_RUNS, _LAST_POLL = (
+    f'{name}{{job="tocsin",instance="a:8080"}}'
+    for name in ("tocsin_agent_running", "tocsin_agent_last_poll_timestamp_seconds")
+)
 _WAITING = 'tocsin_flow_timers_waiting{job="tocsin",instance="a:8080",namespace="a",flow="v"}'
 
 #: Trouble of other kinds, and what resembles it.
@@ -308,6 +313,12 @@ COURSES = (
         },
         60,
     ),
+    # A job that runs now and then pings a URL that is no longer there; and a single ping to such a URL.
+    Course("TocsinPingsRefused", {_PINGS_REFUSED: "0x40 1x400 2x60"}, 125, fires=True),
+    Course("TocsinPingsRefused", {_PINGS_REFUSED: "0x40 1x460"}, 125),
+    # An agent that has never polled since it took over; and a standby node.
+    Course("TocsinAgentNoPoll", {_AGENT_RUNS: "0x40 1x20", _LAST_POLL: "0x60"}, 14, fires=True),
+    Course("TocsinAgentNoPoll", {_AGENT_RUNS: "0x60", _LAST_POLL: "0x60"}, 14),
     # One node has an old password.
     Course("TocsinStoreAway", {_heartbeats("a"): "0+5x120", _heartbeats("b"): "0x120"}, 30),
     # The store goes away together with a third node.

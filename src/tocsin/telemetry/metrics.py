@@ -27,6 +27,7 @@ COUNTERS = (
         "Requests and sign-ins with an invalid key, by reason: unknown_key, expired_key, malformed; foreign_source: a valid "
         "key that is limited to other sources; unknown_token: a ping to no monitor's URL.",
         ("reason",),
+        from_zero=("unknown_token",),
     ),
     Counter(
         "tocsin_audit_export_dropped",
