@@ -81,7 +81,8 @@ GAUGES: dict[str, str] = {
     "tocsin_shards_without_owner": "Shards that no node owns, as this node sees it.",
     "tocsin_dispatching": "1 while due timers are dispatched, 0 while dispatch is paused.",
     "tocsin_writes_without_owner": "Client writes that wait because their shard has no owner.",
-    "tocsin_api_keys_expiring": "API keys that expire within `keys_expiry_notice`, or have expired and still exist.",
+    "tocsin_api_keys_expiring": "API keys that expire within `keys_expiry_notice`, at the earliest in the last quarter of "
+    "their time, or have expired and still exist.",
     "tocsin_inbox_draining": "1 on the node that drains the inbox, 0 on others and without one.",
     "tocsin_inbox_away_seconds": "How long the inbox's database has not answered the node that drains it; 0 while it does.",
     "tocsin_inbox_rows_waiting": "Rows of the inbox that wait for their timers, counted every minute among the oldest "
