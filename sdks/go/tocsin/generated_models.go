@@ -6764,6 +6764,9 @@ type Node struct {
 	LargestShardBytes Opt[int]
 	// Since when it fires nothing; null while it fires, and if it could not be reached.
 	PausedSince Opt[time.Time]
+	// Why it fires nothing: starting, lease (the store did not answer in time), clock_skew, clock_jump,
+	// unwritten_results or stopped; null like pausedSince.
+	PausedReason Opt[string]
 	// Null if the node could not be reached.
 	Vitals Opt[Vitals]
 }
@@ -6787,6 +6790,7 @@ func (v *Node) members(to []member) []member {
 		member{"secretDiffers", &v.SecretDiffers, true},
 		member{"largestShardBytes", &v.LargestShardBytes, true},
 		member{"pausedSince", &v.PausedSince, true},
+		member{"pausedReason", &v.PausedReason, true},
 		member{"vitals", &v.Vitals, true},
 	)
 }

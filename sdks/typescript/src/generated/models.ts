@@ -3190,6 +3190,11 @@ export interface Node {
   largestShardBytes: number | null;
   /** Since when it fires nothing; null while it fires, and if it could not be reached. */
   pausedSince: Instant | null;
+  /**
+   * Why it fires nothing: starting, lease (the store did not answer in time), clock_skew, clock_jump,
+   * unwritten_results or stopped; null like pausedSince.
+   */
+  pausedReason: string | null;
   /** Null if the node could not be reached. */
   vitals: Vitals | null;
 }
