@@ -172,7 +172,7 @@ async def test_keys_and_bad_records(tmp_path: Path) -> None:
             await server.start()
             await fires(asked, "TocsinSchedulesMissed", "TocsinBadRecords")
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "tocsin", "keys", "create", "--expires-in", "1h", "--yes",
+                sys.executable, "-m", "tocsin", "keys", "create", "--expires-in", "1m", "--yes",
                 "--data-dir", str(tmp_path / "data"),
                 stdout=asyncio.subprocess.DEVNULL,
             )  # fmt: skip

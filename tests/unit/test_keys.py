@@ -294,15 +294,15 @@ def test_a_first_admin_key_that_could_be_guessed_or_is_no_header_is_refused(secr
 
 async def test_a_key_is_announced_before_its_end_but_not_for_most_of_its_life() -> None:
     store, now_us = MemoryStore(SystemClock()), NOW
-    ring = Keyring(store, published=True, expiry_notice_s=14 * 86_400.0, now_s=lambda: now_us / 1e6)
+    keyring = Keyring(store, published=True, expiry_notice_s=14 * 86_400.0, now_s=lambda: now_us / 1e6)
     for name, life_us in (("year", 365 * DAY), ("week", 7 * DAY), ("for good", None)):
         expires_at = None if life_us is None else NOW + life_us
         await put_api_key(store, ApiKey(name, name, READ, created_at=NOW, expires_at=expires_at))
-    await ring.refresh()
+    await keyring.refresh()
     counted = []
     for day in (0, 5, 6, 8, 350, 352):
         now_us = NOW + day * DAY
-        counted.append(ring.expiring)
+        counted.append(keyring.expiring)
     # The week's in its last quarter and from its end on, the year's in its last fortnight.
     assert counted == [0, 0, 1, 1, 1, 2]
     await store.close()
