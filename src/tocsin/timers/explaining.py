@@ -161,6 +161,7 @@ def _ahead(view: TimerView, at: int, asked: Asked, pause: tuple[Obstacle, str] |
         begins = f"when its {what} {pause[1]}, which is paused, is resumed, and not before {when}"
     firing = f"{asked.owner or 'the next owner of its shard'} fires it {begins}."
     if timer.attempts:
+        # Also if the retry was in flight when the shard was handed over: its row is that of a retry (ADR 36).
         state, text = (
             TimerState.RETRYING,
             f"Attempt {timer.attempts} failed ({timer.last_error}). The next one begins {begins}.",

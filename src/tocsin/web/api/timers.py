@@ -134,7 +134,8 @@ class TimerHandlers:
     @_operation("explainTimer", "/api/v1/timers/explain", Role.READ)
     async def explain(self, request: ApiRequest, sent: wire.TimerName) -> wire.Explanation:
         """Where the timer is now and what happens next, by the node that owns its shard; any node can be asked. If the owner
-        can't be asked, the sentence states that, and a due timer's state is `unknown`."""
+        can't be asked, the sentence states that, and a due timer's state is `unknown`. A retry that is in flight while its
+        shard gets another owner is `retrying` still, until its time-out, which `next` is then: what is stored is the same."""
         return explanation_answer(await self._service.explain(*self._parser.name(sent)))
 
     @_operation("timerHistory", "/api/v1/timers/history", Role.READ)
