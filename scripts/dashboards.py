@@ -6,6 +6,7 @@ python scripts/dashboards.py [--check]
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,13 @@ def _variable(name: str, label: str, query: str) -> Any:
     return variable.multi(multi=True).include_all(include_all=True).refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
 
 
+def _namespaces(board: Board) -> str:
+    """The namespaces of which a panel may show something: not each of them creates timers."""
+    queries = (expression for panel in board.panels for expression, _ in panel.queries)
+    counters = sorted({name for expression in queries for name in re.findall(r"(\w+)\{SPACE", expression)})
+    return f'label_values({{__name__=~"{"|".join(counters)}",job=~"$job"}}, namespace)'
+
+
 def built(board: Board) -> str:
     """The dashboard as Grafana imports it."""
     builder = dashboard.Dashboard(board.title).uid(board.uid).description(board.description).tags(["tocsin"])
@@ -69,8 +77,8 @@ def built(board: Board) -> str:
     builder.with_variable(_variable("job", "Job", "label_values(tocsin_dispatching, job)"))
     builder.with_variable(_variable("instance", "Node", 'label_values(tocsin_dispatching{job=~"$job"}, instance)'))
     if board.namespaces:
-        names = 'label_values(tocsin_timers_created_total{job=~"$job"}, namespace)'
-        builder.with_variable(_variable("namespace", "Namespace", names))
+        # Without a value of its own, "All" would be those of the list, of which one has a series only after its first event.
+        builder.with_variable(_variable("namespace", "Namespace", _namespaces(board)).all_value(".*"))
     for panel in board.panels:
         builder.with_panel(_panel(panel))
     return JSONEncoder(sort_keys=True, indent=2).encode(builder.build()) + "\n"

@@ -172,7 +172,7 @@ async def test_keys_and_bad_records(tmp_path: Path) -> None:
             await server.start()
             await fires(asked, "TocsinSchedulesMissed", "TocsinBadRecords")
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "tocsin", "keys", "create", "--expires-in", "1h", "--yes",
+                sys.executable, "-m", "tocsin", "keys", "create", "--expires-in", "1m", "--yes",
                 "--data-dir", str(tmp_path / "data"),
                 stdout=asyncio.subprocess.DEVNULL,
             )  # fmt: skip
@@ -232,7 +232,7 @@ async def test_databases_brokers_and_nodes(tmp_path: Path, postgresql: PostgresS
                 for number in range(50):
                     await Api(servers[1]).create(f"late-{number}", receiver.url("ok"), delay="5s")
                 postgresql.kill()
-                await fires(asked, "TocsinHeartbeatsFail", "TocsinNothingFires", "TocsinCommitsFail")
+                await fires(asked, "TocsinHeartbeatsFail", "TocsinStoreAway", "TocsinNothingFires", "TocsinCommitsFail")
                 await fires(asked, "TocsinAgentNotRunning", "TocsinLoadsFail")
                 await asyncio.sleep(5)
                 postgresql.start()

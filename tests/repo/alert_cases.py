@@ -121,7 +121,7 @@ CASES = (
     _case(
         "TocsinBreakerStaysOpen", (-1, 0.5, 0.5), _is('tocsin_breaker_open_seconds{destination="https://a"}', 890, 910)
     ),
-    _case("TocsinFlowNeverDrains", (118, 123, 2, 125), _is('tocsin_flow_timers_waiting{namespace="a",flow="v"}', 0, 5)),
+    _case("TocsinFlowNeverDrains", (116, 123, 2, 125), _is('tocsin_flow_timers_waiting{namespace="a",flow="v"}', 0, 5)),
     _case("TocsinTimersExpire", (5, 10, 15), _grows('tocsin_timers_expired_total{namespace="a",status="expired"}', 2)),
     _case(
         "TocsinAttemptsNotSent",
@@ -161,13 +161,19 @@ CASES = (
     ),
     _case(
         "TocsinPingsRefused",
-        (5, 14, 61, 20),
+        (5, 14, -1, 20),
         _grows('tocsin_authentication_failures_total{reason="unknown_token"}', 1),
     ),
     _case("TocsinAbsent", (1.75, 2.5, 0.5), _is("tocsin_dispatching", 1, None)),
     _case("TocsinDown", (0.75, 1.5, 0.5), _is("up", 1, 0)),
     _case(
         "TocsinNodePaused", (1.5, 2.5, 0.5), _is("tocsin_dispatching", 1, 0), _is('tocsin_dispatching{node="b"}', 1, 1)
+    ),
+    _case(
+        "TocsinStoreAway",
+        (0.25, 1.5, 13),
+        _grows("tocsin_heartbeat_failures_total", 8),
+        _grows('tocsin_heartbeat_failures_total{node="b"}', 8),
     ),
     _case("TocsinHeartbeatsFail", (0.25, 1.5, 11), _grows("tocsin_heartbeat_failures_total", 8)),
     _case("TocsinClockOff", (0.75, 1.5, 0.5), _is("tocsin_clock_offset_seconds", 0.01, -0.3)),
@@ -285,6 +291,17 @@ def _occurrences(outcome: str) -> str:
     return f'tocsin_occurrences_total{{job="tocsin",instance="a:8080",namespace="a",outcome="{outcome}"}}'
 
 
+def _heartbeats(node: str) -> str:
+    return f'tocsin_heartbeat_failures_total{{job="tocsin",instance="{node}:8080"}}'
+
+
+_PINGS_REFUSED = 'tocsin_authentication_failures_total{job="tocsin",instance="a:8080",reason="unknown_token"}'
+_AGENT_RUNS, _LAST_POLL = (
+    f'{name}{{job="tocsin",instance="a:8080"}}'
+    for name in ("tocsin_agent_running", "tocsin_agent_last_poll_timestamp_seconds")
+)
+_WAITING = 'tocsin_flow_timers_waiting{job="tocsin",instance="a:8080",namespace="a",flow="v"}'
+
 #: Trouble of other kinds, and what resembles it.
 COURSES = (
     # A node that restarts is not ready, and a load balancer asks it again and again.
@@ -296,8 +313,31 @@ COURSES = (
         },
         60,
     ),
+    # A job that runs now and then pings a URL that is no longer there; and a single ping to such a URL.
+    Course("TocsinPingsRefused", {_PINGS_REFUSED: "0x40 1x400 2x60"}, 125, fires=True),
+    Course("TocsinPingsRefused", {_PINGS_REFUSED: "0x40 1x460"}, 125),
+    # An agent that has never polled since it took over; and a standby node.
+    Course("TocsinAgentNoPoll", {_AGENT_RUNS: "0x40 1x20", _LAST_POLL: "0x60"}, 14, fires=True),
+    Course("TocsinAgentNoPoll", {_AGENT_RUNS: "0x60", _LAST_POLL: "0x60"}, 14),
+    # One node has an old password.
+    Course("TocsinStoreAway", {_heartbeats("a"): "0+5x120", _heartbeats("b"): "0x120"}, 30),
+    # The store goes away together with a third node.
+    Course(
+        "TocsinStoreAway",
+        {
+            _heartbeats("a"): "0x80 0+5x40",
+            _heartbeats("b"): "0x80 0+5x40",
+            _heartbeats("c"): "0x80 stale",
+        },
+        24,
+        fires=True,
+    ),
     # All other nodes crash at once.
     Course("TocsinPeersLost", {'tocsin_peer_losses_total{job="tocsin",instance="a:8080"}': "0x80 30x80"}, 40),
+    # A flow whose timers wait for two minutes of each thirty: when none of them is left, its series is gone.
+    Course("TocsinFlowNeverDrains", {_WAITING: " ".join(["5x7 stale _x111"] * 8)}, 240),
+    # One that never drains, on a node that restarts.
+    Course("TocsinFlowNeverDrains", {_WAITING: "5x360 stale _x2 5x360"}, 140, fires=True),
     # A new cluster whose node restarts five minutes later: few of those fail that were counted before and since.
     Course(
         "TocsinTimersFail",

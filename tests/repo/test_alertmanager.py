@@ -18,7 +18,7 @@ from tests.support.promtool import promtool
 
 FILE = FOLDER / "alertmanager.yml"
 INHIBITS = yaml.safe_load(FILE.read_text())["inhibit_rules"]
-SOURCE = "TocsinHeartbeatsFail"
+SOURCE = "TocsinStoreAway"
 _STEP_S = 15
 #: Four seconds before a scrape: the nodes have just paused when Prometheus looks, so the symptoms are as early as can be.
 _BEGIN_S = 20 * 60 - 4
@@ -54,14 +54,14 @@ def _selector(matchers: list[str]) -> str:
     return 'ALERTS{alertstate="firing",' + ",".join(f'{part[1]}{part[2]}"{part[3]}"' for part in parts if part) + "}"
 
 
-def _notifying(names: str = 'alertname!=""') -> str:
+def _notifying(names: str = 'alertname!=""', by: str = "job, alertname") -> str:
     """The critical alerts of these names that fire and that no rule of the file inhibits."""
     critical = f'ALERTS{{alertstate="firing",severity="critical",{names}}}'
     for rule in INHIBITS:
         on = ",".join(rule["equal"])
         inhibited = f"({_selector(rule['target_matchers'])} and on ({on}) {_selector(rule['source_matchers'])})"
         critical = f"({critical} unless {inhibited})"
-    return f"group by (job, alertname) ({critical})"
+    return f"group by ({by}) ({critical})"
 
 
 def _outage(lasts_s: float, heartbeats_per_min: float) -> list[dict[str, str]]:
@@ -113,11 +113,11 @@ def _outage(lasts_s: float, heartbeats_per_min: float) -> list[dict[str, str]]:
         # A fail-over, which a node survives without a hand-over, pages nobody.
         (3, 60, ""),
         (5, 60, ""),
-        (8, 60, SOURCE),
-        (21, 60, f"{SOURCE} RequestsFail TimersLate"),
+        (8, 60, f"{SOURCE} HeartbeatsFail"),
+        (21, 60, f"{SOURCE} HeartbeatsFail RequestsFail TimersLate"),
         # A database that does not answer: each heartbeat waits for its time limit.
-        (300, 20, f"{SOURCE} AgentNotRunning CommitsFail LoadsFail NothingFires OverdueLong RequestsFail ShardsWithoutOwner"
-         " TimersLate WritesWithoutOwner"),
+        (300, 20, f"{SOURCE} AgentNotRunning CommitsFail HeartbeatsFail LoadsFail NothingFires OverdueLong RequestsFail"
+         " ShardsWithoutOwner TimersLate WritesWithoutOwner"),
     ],
     ids=["3 s", "5 s", "8 s", "21 s", "5 min"],
 )  # fmt: skip
@@ -136,23 +136,55 @@ def test_an_outage_of_the_database_pages_at_most_once(
         *((_notifying(f'alertname!="{SOURCE}"'), at_s, []) for at_s in range(0, over_s, _STEP_S)),
         (_notifying(), over_s, []),
     ]
-    file = tmp_path / "outage.test.yml"
-    file.write_text(
-        json.dumps(
-            {
-                "rule_files": [str(path) for path in RULES],
-                "evaluation_interval": f"{_STEP_S}s",
-                "tests": [
-                    {
-                        "interval": f"{_STEP_S}s",
-                        "input_series": _outage(lasts_s, heartbeats_per_min),
-                        "promql_expr_test": [
-                            {"expr": expr, "eval_time": f"{at_s}s", "exp_samples": samples}
-                            for expr, at_s, samples in expected
-                        ],
-                    }
-                ],
-            }
-        )
-    )
+    _evaluate(tmp_path / "outage.test.yml", _outage(lasts_s, heartbeats_per_min), expected)
+
+
+_Expected = tuple[str, int, list[dict[str, object]]]
+
+
+def _evaluate(file: Path, series: list[dict[str, str]], expected: list[_Expected]) -> None:
+    """Has promtool compare what each expression is at its second."""
+    tests = [
+        {
+            "interval": f"{_STEP_S}s",
+            "input_series": series,
+            "promql_expr_test": [
+                {"expr": expr, "eval_time": f"{at_s}s", "exp_samples": samples} for expr, at_s, samples in expected
+            ],
+        }
+    ]
+    rules = [str(path) for path in RULES]
+    file.write_text(json.dumps({"rule_files": rules, "evaluation_interval": f"{_STEP_S}s", "tests": tests}))
     promtool("test", "rules", file)
+
+
+def test_a_node_that_cannot_write_silences_its_own_symptoms_and_not_those_of_others(tmp_path: Path):
+    """The one called a was left with an old password; meanwhile b is overloaded, and its timers are late."""
+    lasts_min = 40
+
+    def on(node: str, name: str, labels: str = "") -> str:
+        return f'{name}{{job="tocsin",instance="{node}:8080"{labels}}}'
+
+    values = {
+        on("a", "tocsin_dispatching"): "0x160",
+        on("b", "tocsin_dispatching"): "1x160",
+        on("a", "tocsin_heartbeat_failures_total"): "0+5x160",
+        on("b", "tocsin_heartbeat_failures_total"): "0x160",
+        on("a", "tocsin_commits_total", ',result="unavailable"'): "0+5x160",
+        on("a", "tocsin_overdue_seconds"): "0+15x160",
+        on("b", "tocsin_overdue_seconds"): "0x40 70x120",
+        on("b", "tocsin_lag_seconds_bucket", ',le="1.0"'): "0+15x40 600x120",
+        on("b", "tocsin_lag_seconds_count"): "0+15x160",
+    }
+    series = [{"series": name, "values": shown} for name, shown in values.items()]
+    paged = [
+        {"labels": f'{{alertname="Tocsin{name}",job="tocsin"}}', "value": 1}
+        for name in ("HeartbeatsFail", "OverdueLong", "TimersLate")
+    ]
+    # Of b alone: those of a are its symptoms.
+    others = _notifying('alertname=~"Tocsin(OverdueLong|CommitsFail)"', by="instance")
+    expected: list[_Expected] = [
+        (_notifying(), lasts_min * 60, paged),
+        (others, lasts_min * 60, [{"labels": '{instance="b:8080"}', "value": 1}]),
+    ]
+    _evaluate(tmp_path / "node.test.yml", series, expected)

@@ -23,3 +23,22 @@ def test_every_panel_is_described_and_its_metrics_exist(path):
         assert all(
             name in METRICS for query in panel["targets"] for name in re.findall(r"\btocsin_\w+", query["expr"])
         ), panel["title"]
+
+
+def test_all_namespaces_are_all_also_those_that_have_created_no_timers():
+    """Grafana's "All" is the list of a variable's values unless it has one of its own."""
+    found = 0
+    for path in FOLDER.glob("*.json"):
+        board = json.loads(path.read_text())
+        narrowed = {
+            name
+            for panel in board["panels"]
+            for query in panel["targets"]
+            for name in re.findall(r"\b(tocsin_\w+)\{[^}]*\$namespace", query["expr"])
+        }
+        for variable in board["templating"]["list"]:
+            if variable["name"] == "namespace":
+                found += 1
+                assert variable["allValue"] == ".*"
+                assert set(re.findall(r"\btocsin_\w+", variable["query"])) == narrowed
+    assert found == 1

@@ -12,6 +12,7 @@ from tests.simulation.crowd import SECOND, Crowd
 from tests.support.cases import each
 
 from tocsin.model.explanation import TimerState, WaitsFor
+from tocsin.model.flow import Flow, FlowRules
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer
@@ -19,7 +20,10 @@ from tocsin.ports.forward import Obstacle, RowPlace, Whereabouts
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.explaining import Asked, explain
 from tocsin.timers.listing import TimerView
-from tocsin.timers.locating import whereabouts
+from tocsin.timers.locating import pause_of, whereabouts
+from tocsin.web.pages.presentation import TimelineEntry
+from tocsin.web.pages.timers.detail import deferred_by_pause
+from tocsin.web.pages.timers.gates import gates
 
 NOW = 1_000 * SECOND
 LATER, EARLIER = NOW + 60 * SECOND, NOW - 60 * SECOND
@@ -38,7 +42,7 @@ def known(
 
 
 STORE, WINDOW = known(RowPlace.STORE), known(RowPlace.WINDOW)
-RETRIED = {"attempts": 2, "last_error": "HTTP_503", "execute_at": EARLIER}
+RETRIED: dict[str, Any] = {"attempts": 2, "last_error": "HTTP_503", "execute_at": EARLIER}
 
 CASES: dict[str, tuple[TimerView, Asked, TimerState, WaitsFor | None, int | None, str]] = {
     "in the store": (
@@ -202,8 +206,39 @@ def test_paused_namespace_is_named(at: int, sentence: str) -> None:
     assert (found.state, found.waits_for) == (TimerState.PAUSED, WaitsFor.NAMESPACE)
     assert found.sentence.startswith("The namespace a is paused. The timer fires when the namespace is resumed")
     assert sentence in found.sentence
+    # What is suspended for another reason waits for the namespace first.
+    for reason in ("credential:a/api@https://api.example.com:443", "egress", "secret"):
+        assert explain(view_of(at, suspended=reason), paused, STORE, NOW).state is TimerState.PAUSED
+    deleted = explain(
+        view_of(at, suspended="credential:a/api@http://h:80"), Namespace("a", 4, 0, 0, deleting="j1"), STORE, NOW
+    )
+    assert deleted.sentence.startswith("Job j1 deletes the namespace a")
     # An attempt that was in flight at the pause still ends.
     assert explain(view_of(EARLIER), paused, CASES["in flight"][1], NOW).state is TimerState.FIRING
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "waits_for", "what"),
+    [
+        (Obstacle.PAUSED_DESTINATION, WaitsFor.DESTINATION, "destination http://h:80"),
+        (Obstacle.PAUSED_FLOW, WaitsFor.FLOW, "flow vendor"),
+    ],
+)
+def test_what_is_paused_is_named_before_the_timer_is_due(obstacle: Obstacle, waits_for: WaitsFor, what: str) -> None:
+    pause, begins = (obstacle, what.partition(" ")[2]), f"when its {what}, which is paused, is resumed, and not before"
+    for view, asked, state, sentence in (
+        (view_of(), WINDOW, TimerState.SCHEDULED, f"The timer is in memory; n1 fires it {begins} {AT_LATER}."),
+        (view_of(), STORE, TimerState.SCHEDULED, f"The timer is in the store; n1 fires it {begins} {AT_LATER}."),
+        (view_of(**RETRIED), WINDOW, TimerState.RETRYING, f"(HTTP_503). The next one begins {begins} {AT_LATER}."),
+    ):
+        found = explain(view, Namespace("a", 4, 0, 0), asked, NOW, pause=pause)
+        assert (found.state, found.waits_for, found.next_at) == (state, waits_for, LATER)
+        assert found.sentence.endswith(sentence)
+        # The page does not promise the instant either.
+        ahead = TimelineEntry(LATER, "Fires", "firing", ahead=True)
+        (shown,) = deferred_by_pause([ahead], Namespace("a", 4, 0, 0), found, NOW)
+        assert (shown.title, shown.note) == ("Due", f"Fires when its {waits_for} is resumed, at the earliest then.")
+        assert gates(view, found, 3, NOW) == []
 
 
 def test_due_timers_have_the_attempt_and_since_when() -> None:
@@ -280,6 +315,22 @@ def test_timer_in_flight_is_distinguished_from_those_that_wait_for_it() -> None:
         assert found_in(crowd, "second") == Whereabouts(RowPlace.WINDOW, Obstacle.HAND_OVER)
 
     after(crowd, 12.5, look)
+
+
+def test_pauses_are_known_of_timers_ahead_wherever_they_are_and_whether_they_last_until_then() -> None:
+    context = Crowd().context
+
+    def paused(**fields: Any) -> tuple[Obstacle, str] | None:
+        return pause_of(context, view_of(**fields))
+
+    assert paused(flow_key="vendor:7") is None
+    for until, found in ((None, True), (LATER + 1, True), (LATER, False)):
+        flow = Flow("a", "vendor:", 0, 0, paused=True, paused_until=until)
+        context.flows["a"] = FlowRules([flow])
+        assert paused(flow_key="vendor:7") == ((Obstacle.PAUSED_FLOW, "vendor:7") if found else None)
+    assert paused() is paused(flow_key="other") is None
+    context.paused_destinations = frozenset({"h"})
+    assert paused() == (Obstacle.PAUSED_DESTINATION, "h")
 
 
 @pytest.mark.parametrize(("slots", "obstacle"), [(5, Obstacle.NAMESPACE), (1, Obstacle.NODE)])

@@ -11,7 +11,9 @@ from tocsin.administration import api_keys, put_api_key
 from tocsin.keys import KEYS_MAX, SCOPE_MAX, ApiKeys, KeyRequest, admin_key, grant_refusal, make
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.errors import InvalidInput, KeyNotFound, StoreUnavailable, TooManyKeys
+from tocsin.server.access import Keyring
 from tocsin.stores.memory import MemoryStore
+from tocsin.telemetry.clock import SystemClock
 from tocsin.web.api.scopes import OPERATION_NAMES
 
 NOW = 1_801_396_800_000_000
@@ -288,3 +290,19 @@ async def test_nodes_that_start_together_record_the_admin_key_once(nodes: int, r
 def test_a_first_admin_key_that_could_be_guessed_or_is_no_header_is_refused(secret: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         admin_key(secret, NOW)
+
+
+async def test_a_key_is_announced_before_its_end_but_not_for_most_of_its_life() -> None:
+    store, now_us = MemoryStore(SystemClock()), NOW
+    keyring = Keyring(store, published=True, expiry_notice_s=14 * 86_400.0, now_s=lambda: now_us / 1e6)
+    for name, life_us in (("year", 365 * DAY), ("week", 7 * DAY), ("for good", None)):
+        expires_at = None if life_us is None else NOW + life_us
+        await put_api_key(store, ApiKey(name, name, READ, created_at=NOW, expires_at=expires_at))
+    await keyring.refresh()
+    counted = []
+    for day in (0, 5, 6, 8, 350, 352):
+        now_us = NOW + day * DAY
+        counted.append(keyring.expiring)
+    # The week's in its last quarter and from its end on, the year's in its last fortnight.
+    assert counted == [0, 0, 1, 1, 1, 2]
+    await store.close()

@@ -6157,7 +6157,8 @@ type Outage struct {
 	Late Opt[int]
 	// How late they were at most, in ms.
 	LateMaxMs Opt[float64]
-	// Requests to create a timer or schedule that were answered with an error of the server meanwhile.
+	// Creates of timers and schedules that got an error of the server meanwhile: requests, and single timers of a
+	// batch.
 	CreatesRefused Opt[int]
 	// Whether more late attempts may be counted.
 	Counting bool
@@ -6766,6 +6767,9 @@ type Node struct {
 	LargestShardBytes Opt[int]
 	// Since when it fires nothing; null while it fires, and if it could not be reached.
 	PausedSince Opt[time.Time]
+	// Why it fires nothing: starting, lease (the store did not answer in time), clock_skew, clock_jump,
+	// unwritten_results or stopped; null like pausedSince.
+	PausedReason Opt[string]
 	// Null if the node could not be reached.
 	Vitals Opt[Vitals]
 }
@@ -6789,6 +6793,7 @@ func (v *Node) members(to []member) []member {
 		member{"secretDiffers", &v.SecretDiffers, true},
 		member{"largestShardBytes", &v.LargestShardBytes, true},
 		member{"pausedSince", &v.PausedSince, true},
+		member{"pausedReason", &v.PausedReason, true},
 		member{"vitals", &v.Vitals, true},
 	)
 }

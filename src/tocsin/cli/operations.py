@@ -52,8 +52,16 @@ def cluster(*, server: ServerOptions, as_json: AsJson = False) -> None:
             f"Warning: {name} has another cluster.secret than nodes that started earlier, so it owns no shards: set "
             "theirs, or name the former one in cluster.secret_former while you replace it."
         )
-    if answer.get("dispatching") is False:
-        output.note(f"Dispatch paused: {answer.get('dispatchPausedReason') or 'no timer fires'}")
+    for node in nodes:
+        if node.get("dispatching") is False:
+            output.note(f"{node['node']} fires no timers: {_pause_text(node.get('pausedReason') or 'unknown')}")
+
+
+def _pause_text(reason: str) -> str:
+    """Why a node fires nothing, in words and as its code."""
+    from tocsin.timers.explaining import PAUSE_TEXTS
+
+    return f"{words} ({reason})" if (words := PAUSE_TEXTS.get(reason)) else reason
 
 
 def _state(node: dict[str, object]) -> str:

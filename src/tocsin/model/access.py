@@ -36,6 +36,10 @@ class Role(StrEnum):
 _RANK = {Role.READ: 0, Role.WRITE: 1, Role.ADMIN: 2}
 
 
+#: A key's end is announced at the earliest when one of so many parts of its time is left.
+_NOTICE_PART = 4
+
+
 class ApiKey(msgspec.Struct, frozen=True):
     """A stored key. Of its secret only the SHA-256 is stored; the secret has 256 random bits, so that needs no salt or
     stretching.
@@ -62,6 +66,13 @@ class ApiKey(msgspec.Struct, frozen=True):
     def expired(self, now_us: int) -> bool:
         """Whether the key has expired."""
         return self.expires_at is not None and self.expires_at <= now_us
+
+    def ends_within(self, notice_us: int, now_us: int) -> bool:
+        """Whether the key expires within the notice, or has expired; at the earliest in the last quarter of its time, so that
+        keys that were made for a short one are not announced from their creation."""
+        if self.expires_at is None:
+            return False
+        return self.expires_at - min(notice_us, (self.expires_at - self.created_at) // _NOTICE_PART) <= now_us
 
     def allows(self, role: Role, namespace: str | None) -> bool:
         """Whether the key may act with that role on that namespace (None: on the whole service)."""

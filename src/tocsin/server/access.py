@@ -184,8 +184,8 @@ class Keyring:
         return None
 
     def _expiring(self) -> list[ApiKey]:
-        soon_us = round((self._now_s() + self._expiry_notice_s) * 1e6)
-        return [key for key in self._keys.values() if key.expired(soon_us)]
+        notice_us, now_us = round(self._expiry_notice_s * 1e6), round(self._now_s() * 1e6)
+        return [key for key in self._keys.values() if key.ends_within(notice_us, now_us)]
 
     def _notice(self) -> None:
         now_s = self._now_s()

@@ -435,6 +435,7 @@ class Server:
                 # Unset, metrics require a key wherever other operations do.
                 open=settings.metrics_open is True,
                 measure=metrics.requests,
+                item_refused=metrics.requests.item_refused,
             ),
             limits=settings.api,
             agent=None if agent is None else self.calls,

@@ -178,7 +178,8 @@ class Settings:
     keys_expiry_notice_s: float = setting(
         14 * 86_400.0,
         "How long before an API key expires the log (once a day) and the metric `tocsin_api_keys_expiring` announce "
-        "it. Higher values leave more time to replace the key.",
+        "it; at the earliest in the last quarter of the time for which it was created. Higher values leave more time to "
+        "replace the key.",
         topic=Topic.SECURITY,
     )
     ui_origins: tuple[str, ...] = setting(

@@ -28,7 +28,8 @@ class Outage(msgspec.Struct, omit_defaults=True):
     `tocsin.timers.explaining.PAUSE_TEXTS`.
 
     `late` attempts that were due before its end began more than a second after their instant, by at most `late_max_us`.
-    `creates_refused`: requests to create timers or schedules that were answered with an error of the server meanwhile.
+    `creates_refused`: requests to create timers or schedules that were answered with an error of the server meanwhile, and
+    timers of batches that were answered, each by itself.
     `counting`: more late attempts may be counted."""
 
     node: str
@@ -60,7 +61,7 @@ class Engine(Protocol):
 
 class OutageTracker:
     """This node's outages: the present one, and those whose late attempts are still counted. An observer of the events; call
-    `look` every second. `refused` returns how many requests to create something were refused since the process started."""
+    `look` every second. `refused` returns how many creates were refused since the process started."""
 
     def __init__(self, clock: Clock, limits: StatisticsLimits, refused: Callable[[], int]) -> None:
         self._node = ""

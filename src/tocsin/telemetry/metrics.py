@@ -27,6 +27,7 @@ COUNTERS = (
         "Requests and sign-ins with an invalid key, by reason: unknown_key, expired_key, malformed; foreign_source: a valid "
         "key that is limited to other sources; unknown_token: a ping to no monitor's URL.",
         ("reason",),
+        from_zero=("unknown_token",),
     ),
     Counter(
         "tocsin_audit_export_dropped",
@@ -80,7 +81,8 @@ GAUGES: dict[str, str] = {
     "tocsin_shards_without_owner": "Shards that no node owns, as this node sees it.",
     "tocsin_dispatching": "1 while due timers are dispatched, 0 while dispatch is paused.",
     "tocsin_writes_without_owner": "Client writes that wait because their shard has no owner.",
-    "tocsin_api_keys_expiring": "API keys that expire within `keys_expiry_notice`, or have expired and still exist.",
+    "tocsin_api_keys_expiring": "API keys that expire within `keys_expiry_notice`, at the earliest in the last quarter of "
+    "their time, or have expired and still exist.",
     "tocsin_inbox_draining": "1 on the node that drains the inbox, 0 on others and without one.",
     "tocsin_inbox_away_seconds": "How long the inbox's database has not answered the node that drains it; 0 while it does.",
     "tocsin_inbox_rows_waiting": "Rows of the inbox that wait for their timers, counted every minute among the oldest "
@@ -190,8 +192,8 @@ class AgentMetrics(Tally):
         super().__init__(declared(AgentEvent), AGENT_GAUGES, gauges)
 
 
-#: Operations that store something new.
-_CREATES = ("createTimer", "createTimers", "createSchedule")
+#: Operations that create timers or schedules.
+CREATES = ("createTimer", "batchCreateTimers", "createSchedule")
 _SERVER_ERRORS = 500
 
 
@@ -200,6 +202,7 @@ class RequestMetrics(ScrapedCollector):
 
     def __init__(self) -> None:
         self._operations: dict[str, tuple[dict[int, int], Buckets]] = {}
+        self._items_refused = 0
 
     def __call__(self, operation: str, status: int, seconds: float) -> None:
         """Counts a response."""
@@ -210,10 +213,16 @@ class RequestMetrics(ScrapedCollector):
         statuses[status] = statuses.get(status, 0) + 1
         durations.add(seconds)
 
+    def item_refused(self, status: int) -> None:
+        """Counts a timer of a batch that was answered with this status of an error, while the others may exist."""
+        self._items_refused += status >= _SERVER_ERRORS
+
     def creates_refused(self) -> int:
-        """How many requests to create timers or schedules were answered with an error of the server."""
-        counted = (self._operations[name][0] for name in _CREATES if name in self._operations)
-        return sum(number for statuses in counted for status, number in statuses.items() if status >= _SERVER_ERRORS)
+        """How many requests to create timers or schedules, and timers of answered batches, got an error of the server."""
+        counted = (self._operations[name][0] for name in CREATES if name in self._operations)
+        return self._items_refused + sum(
+            number for statuses in counted for status, number in statuses.items() if status >= _SERVER_ERRORS
+        )
 
     def collect(self) -> Iterator[Metric]:
         """Both metrics, for the registry."""

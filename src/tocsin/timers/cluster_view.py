@@ -55,6 +55,8 @@ class NodeView:
     #: Of the largest shard, as the database reported it to the member; also None if it reports no sizes.
     largest_shard_bytes: int | None = None
     paused_since_us: int | None = None
+    #: A code of `PAUSE_TEXTS`.
+    paused_reason: str | None = None
     vitals: NodeVitals | None = None
 
 
@@ -233,6 +235,7 @@ def _node_views(
                         max((shard.lag_us for shard in report.shards), default=0),
                         report.largest_shard_bytes,
                         report.paused_since_us,
+                        report.dispatch_paused_reason,
                         report.vitals,
                     )
                 ),

@@ -33,6 +33,12 @@ _PAUSES = {
     "stopped": WaitsFor.OWNER,
 }
 
+#: What a timer waits for whose flow or destination is paused at its next instant, and what that is called.
+_PAUSED = {
+    Obstacle.PAUSED_FLOW: (WaitsFor.FLOW, "flow"),
+    Obstacle.PAUSED_DESTINATION: (WaitsFor.DESTINATION, "destination"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -61,15 +67,11 @@ def explain(
     asked: Asked,
     now_us: int,
     obstacle: CredentialObstacle = _NO_CREDENTIALS.obstacle,
+    pause: tuple[Obstacle, str] | None = None,
 ) -> Explanation:
-    """The explanation of a timer that was read after the owner of its shard was asked."""
-    credential = credential_of(view.suspended or "")
-    if credential is not None and view.timer.status is Status.PENDING and view.next_attempt_at is not None:
-        state, waits_for, next_at, sentence = _without_credential(
-            view.next_attempt_at, credential[1], obstacle(*credential)
-        )
-    else:
-        state, waits_for, next_at, sentence = _found(view, namespace, asked, now_us)
+    """The explanation of a timer that was read after the owner of its shard was asked; `pause` is what is paused at its next
+    instant if that is ahead, its flow or its destination, and the name."""
+    state, waits_for, next_at, sentence = _found(view, namespace, asked, now_us, obstacle, pause)
     if state is not TimerState.FINISHED:
         sentence += _about_debounce(view.timer, state) + _about_expiry(view.timer, state, now_us)
     at = view.next_attempt_at
@@ -82,7 +84,14 @@ def explain(
     return Explanation(state, waits_for, next_at, view.shard_id, asked.owner, sentence, attempt, since)
 
 
-def _found(view: TimerView, namespace: Namespace, asked: Asked, now_us: int) -> _Found:
+def _found(
+    view: TimerView,
+    namespace: Namespace,
+    asked: Asked,
+    now_us: int,
+    obstacle: CredentialObstacle,
+    pause: tuple[Obstacle, str] | None,
+) -> _Found:
     timer, at, found, owner = view.timer, view.next_attempt_at, asked.found, asked.owner
     if timer.status is not Status.PENDING or at is None:
         return _finished(timer, namespace)
@@ -108,6 +117,8 @@ def _found(view: TimerView, namespace: Namespace, asked: Asked, now_us: int) -> 
         if at <= now_us:
             return TimerState.PAUSED, WaitsFor.NAMESPACE, None, f"{text}; it has been due since {format_instant(at)}."
         return TimerState.PAUSED, WaitsFor.NAMESPACE, at, f"{text}, and not before {format_instant(at)}."
+    if (credential := credential_of(reason)) is not None:
+        return _without_credential(at, credential[1], obstacle(*credential))
     if reason == REFUSED:
         text = (
             f"The timer has been due since {format_instant(at)} and is suspended, because its URL leads to an address "
@@ -122,7 +133,7 @@ def _found(view: TimerView, namespace: Namespace, asked: Asked, now_us: int) -> 
             "every 15 minutes, and at once after a restart with the key in secrets.key_file."
         )
         return TimerState.SUSPENDED, WaitsFor.SECRET, None, text
-    return _ahead(view, at, asked) if at > now_us else _due(view, at, asked)
+    return _ahead(view, at, asked, pause) if at > now_us else _due(view, at, asked)
 
 
 def _without_credential(at: int, name: str, obstacle: str | None) -> _Found:
@@ -141,14 +152,19 @@ def _finished(timer: Timer, namespace: Namespace) -> _Found:
     return TimerState.FINISHED, None, None, text
 
 
-def _ahead(view: TimerView, at: int, asked: Asked) -> _Found:
+def _ahead(view: TimerView, at: int, asked: Asked, pause: tuple[Obstacle, str] | None) -> _Found:
     """The timer's next instant is in the future."""
     timer, found, when = view.timer, asked.found, format_instant(at)
-    firing = f"{asked.owner or 'the next owner of its shard'} fires it at {when}."
+    waits_for, begins = WaitsFor.INSTANT, f"at {when}"
+    if pause is not None:
+        waits_for, what = _PAUSED[pause[0]]
+        begins = f"when its {what} {pause[1]}, which is paused, is resumed, and not before {when}"
+    firing = f"{asked.owner or 'the next owner of its shard'} fires it {begins}."
     if timer.attempts:
+        # Also if the retry was in flight when the shard was handed over: its row is that of a retry (ADR 36).
         state, text = (
             TimerState.RETRYING,
-            f"Attempt {timer.attempts} failed ({timer.last_error}). The next one begins at {when}.",
+            f"Attempt {timer.attempts} failed ({timer.last_error}). The next one begins {begins}.",
         )
     elif at != timer.execute_at:
         text = f"An attempt was in flight when the timer's shard was handed over. Without its result, {firing}"
@@ -157,7 +173,7 @@ def _ahead(view: TimerView, at: int, asked: Asked) -> _Found:
         state, text = TimerState.SCHEDULED, f"The timer is in memory; {firing}"
     else:
         state, text = TimerState.SCHEDULED, f"The timer is in the store; {firing}"
-    return state, WaitsFor.INSTANT, at, text + _about_owner(view, asked)
+    return state, waits_for, at, text + _about_owner(view, asked)
 
 
 def _about_owner(view: TimerView, asked: Asked) -> str:

@@ -8,10 +8,12 @@ from tocsin.model.errors import Unavailable
 from tocsin.model.timer import Timer
 from tocsin.ports.clock import Clock
 from tocsin.ports.forward import Located, Obstacle, Peers, RowPlace, Whereabouts
+from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.dispatcher import Dispatcher
 from tocsin.timers.engine.shard import Shard
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import Asked
+from tocsin.timers.listing import TimerView
 
 
 def whereabouts(shard: Shard, dispatcher: Dispatcher, uuid: bytes) -> Whereabouts | None:
@@ -38,6 +40,17 @@ def _obstacle(shard: Shard, dispatcher: Dispatcher, timer: Timer | None) -> tupl
     if shard.draining:
         return Obstacle.HAND_OVER, ""
     return (Obstacle.NONE, "") if timer is None else dispatcher.obstacle(timer)
+
+
+def pause_of(context: Context, view: TimerView) -> tuple[Obstacle, str] | None:
+    """What is paused at the timer's next instant, as every node knows it, and its name: its flow or its destination."""
+    timer, at = view.timer, view.next_attempt_at
+    rules = context.flows.get(timer.namespace)
+    flow = None if rules is None or not timer.flow_key else rules.find(timer.flow_key)
+    if at is not None and flow is not None and flow.closed_until(at) is not None:
+        return Obstacle.PAUSED_FLOW, timer.flow_key
+    name = context.internal.get(timer.namespace, context.caller).destination(timer.url)
+    return (Obstacle.PAUSED_DESTINATION, name) if name in context.paused_destinations else None
 
 
 class Owners:

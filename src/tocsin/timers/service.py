@@ -83,7 +83,7 @@ from tocsin.timers.listing import (
     view_of_stored,
     views_of_stored,
 )
-from tocsin.timers.locating import Owners
+from tocsin.timers.locating import Owners, pause_of
 from tocsin.timers.namespaces import Namespaces
 from tocsin.timers.quotas import QuotaGate, TotalUse, use_of
 from tocsin.timers.writing import (
@@ -296,7 +296,7 @@ class TimerService:
         (asked,) = await self._owners.ask([(shard_id, uuid)], _EXPLAIN_TIMEOUT_US)
         view = await self.get(namespace, timer_id)
         now_us, obstacle = self._context.clock.now_us(), self._context.credential_gate.obstacle
-        return explain(view, self.namespaces.get(namespace), asked, now_us, obstacle)
+        return explain(view, self.namespaces.get(namespace), asked, now_us, obstacle, pause_of(self._context, view))
 
     async def explained(self, views: Sequence[TimerView]) -> list[TimerView]:
         """The timers, those that are due with their explanation. Each owner of their shards is asked once, and not for long.

@@ -26,6 +26,7 @@ from tocsin.model.access import ApiKey, SignIn, hash_key
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.stores.memory import MemoryStore
+from tocsin.telemetry.metrics import RequestMetrics
 from tocsin.web.api.app import Api, ApiMetrics
 from tocsin.web.api.protocol import ApiProtocol
 from tocsin.web.http.access import AuthFailures
@@ -91,6 +92,7 @@ def make_api(
     hosts: Hosts | None = None,
     relay: Relay | None = None,
     metrics_open: bool = True,
+    requests: RequestMetrics | None = None,
     **options: Any,
 ) -> Api:
     rules = InputRules(InputLimits(), EgressPolicy().check_url)
@@ -109,12 +111,13 @@ def make_api(
         auth_failures=AuthFailures(now_s=partial(next, itertools.count(0.0, 1_000.0))),
         relay=relay,
     )
+    requests = requests or RequestMetrics()
     scrape = partial(_scrape, (b"up 1\n", "text/plain; version=1.0.0; charset=utf-8"))
     return Api(
         parts,
         agent=None if agent is None else partial(_same, agent.service_calls()),
         api_keys=ApiKeys(keys.stored),
-        metrics=ApiMetrics(scrape, open=metrics_open),
+        metrics=ApiMetrics(scrape, open=metrics_open, measure=requests, item_refused=requests.item_refused),
         **options,
     )
 

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
+import pytest
 from api_server import Served
 from tests.support.cases import each
+
+from tocsin.model.condition import Condition
+from tocsin.model.errors import StoreUnavailable
+from tocsin.model.timer import Timer
+from tocsin.telemetry.metrics import RequestMetrics
+from tocsin.timers.service import TimerView
 
 TIMER = {
     "namespace": "default",
@@ -169,6 +177,30 @@ def test_batch_results_are_in_order_and_items_fail_separately(server: Served) ->
     paths = [[bad["path"] for bad in result["error"]["errors"]] for result in results[1:4]]
     assert paths == [["timers[1].id"], ["timers[2]"], ["timers[3].callbackUrl"]]
     assert sorted(timer_id for _, timer_id in server.service.timers) == ["b0", "b5"]
+
+
+def test_creates_that_the_server_refuses_are_counted_also_one_by_one_in_batches(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = RequestMetrics()
+    server = serve(requests=requests)
+    create, good = server.service.create, {"namespace": "default", "delay": "1s", "callbackUrl": "https://a.example/"}
+
+    async def sometimes(timer: Timer, condition: Condition | None = None) -> TimerView:
+        if timer.id.startswith("away"):
+            raise StoreUnavailable("no connection")
+        return await create(timer, condition)
+
+    monkeypatch.setattr(server.service, "create", sometimes)
+    items = [{**good, "id": name} for name in ("b0", "away1", "b2", "away3")]
+    # The last one is the client's error.
+    results = server.post("timers/batch/create", {"timers": [*items, {**good, "id": 7}]}).json()["results"]
+    statuses = [result["error"]["status"] if "error" in result else 200 for result in results]
+    assert (statuses, requests.creates_refused()) == ([200, 503, 200, 503, 400], 2)
+    # What the codec takes counts alike, and what succeeds does not.
+    assert "error" in server.post("timers/batch/create", {"timers": items}).json()["results"][1]
+    server.post("timers/batch/create", {"timers": [{**good, "id": "b9"}]})
+    assert requests.creates_refused() == 4
 
 
 def test_batch_is_limited_to_a_thousand_items(server: Served) -> None:

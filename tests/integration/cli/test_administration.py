@@ -242,19 +242,27 @@ class TestNamespacesAndCluster:
     def test_cluster(self, tocsin, scripted):
         node = {"node": "one", "incarnation": "1", "address": "a:1", "alive": True, "self": True, "shards": 1}
         node["largestShardBytes"] = 150 << 20
+        node |= {"dispatching": False, "pausedReason": "clock_jump"}
+        others = [
+            {**node, "node": "two", "self": False, "pausedReason": "lease"},
+            {**node, "node": "three", "self": False, "dispatching": True, "pausedReason": None},
+        ]
         shard = {"shardId": 0, "version": 7, "owner": "one", "ownedHere": True, "lagMs": 0.5}
         cluster = {
             "totalShards": 1,
             "dispatching": False,
-            "dispatchPausedReason": "clock",
-            "nodes": [node],
+            "dispatchPausedReason": "clock_jump",
+            "nodes": [node, *others],
             "shards": [shard],
         }
         scripted.script = [answer(cluster)]
         ran = tocsin("cluster", "--server", scripted.url)
         assert ran.code == 0, ran.err
         assert "one" in ran.out
-        assert "clock" in ran.err
+        assert "one fires no timers: the node's wall clock jumped (clock_jump)" in ran.err
+        # Also of nodes that were not asked.
+        assert "two fires no timers: the database has not confirmed the node's lease in time (lease)" in ran.err
+        assert "three fires" not in ran.err
         assert "Largest shard: 150 MiB" in ran.err
 
 

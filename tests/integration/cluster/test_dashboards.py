@@ -26,7 +26,7 @@ from tocsin.model.ids import Uuid7Source
 
 #: What Grafana would put in their place.
 _NAMES = {
-    "SPACE": 'job=~"tocsin",instance=~".+",namespace=~".+"',
+    "SPACE": 'job=~"tocsin",instance=~".+",namespace=~".*"',
     "NODE": 'job=~"tocsin",instance=~".+"',
     "RANGE": "1m",
 }

@@ -55,6 +55,26 @@ async def test_timer_is_explained_on_its_way(server: ServerProcess) -> None:
     assert (await api("timers/explain", namespace="e", timerId="none"))[1]["error"] == "TIMER_NOT_FOUND"
 
 
+async def test_no_instant_is_promised_to_a_timer_whose_destination_or_flow_is_paused(server: ServerProcess) -> None:
+    api, at, url = Api(server, namespace="p"), "2099-01-01T00:00:00Z", "http://127.0.0.1:1/hook"
+    await api("namespaces/create", name="p")
+    await api("flows/put", namespace="p", match="vendor", perKey={"parallelism": 1})
+    await api.create("t", url, executeAt=at, flowKey="vendor")
+    status, paused = await api("destinations/pause", destination=url)
+    assert status == 200, paused
+    begins = f"is paused, is resumed, and not before {at}."
+    found = await explained(api, "t", "scheduled")
+    assert (found["waitsFor"], found["next"]) == ("destination", at)
+    assert found["sentence"].endswith(f"fires it when its destination http://127.0.0.1:1, which {begins}")
+    await api("flows/pause", namespace="p", match="vendor")
+    found = await explained(api, "t", "scheduled")
+    assert (found["waitsFor"], found["next"]) == ("flow", at)
+    assert found["sentence"].endswith(f"fires it when its flow vendor, which {begins}")
+    await api("flows/resume", namespace="p", match="vendor")
+    await api("destinations/resume", destination=url)
+    assert (await explained(api, "t", "scheduled"))["waitsFor"] == "instant"
+
+
 async def test_lists_explain_the_timers_that_are_due(server: ServerProcess) -> None:
     api, answer = Api(server), asyncio.Event()
     flags = {"status": "pending", "namespace": "*", "explain": True}

@@ -1212,7 +1212,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     nested: [["nodes", "Node", true], ["shards", "Shard", true]],
   },
   Node: {
-    required: ["node", "incarnation", "address", "alive", "self", "shards", "leaving", "skewed", "version", "dispatching", "agent", "windowTimers", "lagMs", "sharesName", "secretDiffers", "largestShardBytes", "pausedSince", "vitals"],
+    required: ["node", "incarnation", "address", "alive", "self", "shards", "leaving", "skewed", "version", "dispatching", "agent", "windowTimers", "lagMs", "sharesName", "secretDiffers", "largestShardBytes", "pausedSince", "pausedReason", "vitals"],
     nested: [["vitals", "Vitals", false]],
   },
   Vitals: {

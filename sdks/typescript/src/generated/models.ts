@@ -2925,7 +2925,10 @@ export interface Outage {
   late: number | null;
   /** How late they were at most, in ms. */
   lateMaxMs: number | null;
-  /** Requests to create a timer or schedule that were answered with an error of the server meanwhile. */
+  /**
+   * Creates of timers and schedules that got an error of the server meanwhile: requests, and single timers of a
+   * batch.
+   */
   createsRefused: number | null;
   /** Whether more late attempts may be counted. */
   counting: boolean;
@@ -3189,6 +3192,11 @@ export interface Node {
   largestShardBytes: number | null;
   /** Since when it fires nothing; null while it fires, and if it could not be reached. */
   pausedSince: Instant | null;
+  /**
+   * Why it fires nothing: starting, lease (the store did not answer in time), clock_skew, clock_jump,
+   * unwritten_results or stopped; null like pausedSince.
+   */
+  pausedReason: string | null;
   /** Null if the node could not be reached. */
   vitals: Vitals | null;
 }

@@ -75,11 +75,12 @@ def _measure_nothing(operation: str, status: int, duration_s: float) -> None:
 @dataclass(frozen=True, slots=True)
 class ApiMetrics:
     """What answers a scrape, and whether one requires no key (otherwise it requires an unlimited one); `measure` gets each
-    response of an operation."""
+    response of an operation, `item_refused` the status of each error within a response to a batch of creates."""
 
     scrape: Callable[[], Awaitable[tuple[bytes, str]]]
     open: bool
     measure: Measure = _measure_nothing
+    item_refused: Callable[[int], None] | None = None
 
 
 class Api:
@@ -126,7 +127,9 @@ class Api:
         #: What takes the pings of jobs.
         self.pings = PingHandlers(monitors, parts.auth_failures)
         families: list[object] = [
-            TimerHandlers(service, parser, limits, traces, native_codec(parts.rules, seals=parts.seals)),
+            TimerHandlers(
+                service, parser, limits, traces, native_codec(parts.rules, seals=parts.seals), metrics.item_refused
+            ),
             ScheduleHandlers(Schedules(service), parser, traces),
             FailureHandlers(service, parts.rules, audit, agent),
             JobHandlers(parts.jobs, parts.rules, audit),

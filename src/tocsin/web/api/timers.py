@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -68,7 +68,8 @@ def written(request: ApiRequest, view: TimerView) -> wire.Timer:
 
 
 class TimerHandlers:
-    """Handles create, get, history, update, delete, replay, list, and create in batches."""
+    """Handles create, get, history, update, delete, replay, list, and create in batches, of which `item_refused` gets the
+    status of each error."""
 
     def __init__(
         self,
@@ -77,8 +78,10 @@ class TimerHandlers:
         limits: ApiLimits,
         traces: CreateTraces | None = None,
         codec: Codec | None = None,
+        item_refused: Callable[[int], None] | None = None,
     ) -> None:
         self._codec = codec
+        self._item_refused = item_refused
         self._traces = traces
         self._service = service
         self._parser = parser
@@ -131,7 +134,8 @@ class TimerHandlers:
     @_operation("explainTimer", "/api/v1/timers/explain", Role.READ)
     async def explain(self, request: ApiRequest, sent: wire.TimerName) -> wire.Explanation:
         """Where the timer is now and what happens next, by the node that owns its shard; any node can be asked. If the owner
-        can't be asked, the sentence states that, and a due timer's state is `unknown`."""
+        can't be asked, the sentence states that, and a due timer's state is `unknown`. A retry that is in flight while its
+        shard gets another owner is `retrying` still, until its time-out, which `next` is then: what is stored is the same."""
         return explanation_answer(await self._service.explain(*self._parser.name(sent)))
 
     @_operation("timerHistory", "/api/v1/timers/history", Role.READ)
@@ -240,7 +244,9 @@ class TimerHandlers:
         if any(isinstance(each, TimerView) and each.forwarded for each in outcomes):
             request.answer_headers = [FORWARDED]
         results = [
-            msgspec.Raw(b'{"timer":%b}' % each) if isinstance(each, bytes) else _result(each, request.correlation_id)
+            msgspec.Raw(b'{"timer":%b}' % each)
+            if isinstance(each, bytes)
+            else _result(each, request.correlation_id, self._item_refused)
             for each in outcomes
         ]
         return self._encode(results)[1:-1]
@@ -316,9 +322,14 @@ def _batch_key(headers: Mapping[bytes, bytes]) -> BatchKey | None:
         return None
 
 
-def _result(outcome: TimerView | TocsinError, correlation_id: str) -> wire.BatchResult:
+def _result(
+    outcome: TimerView | TocsinError, correlation_id: str, refused: Callable[[int], None] | None = None
+) -> wire.BatchResult:
     if isinstance(outcome, TocsinError):
-        return wire.BatchResult(error=item_error(outcome, correlation_id))
+        error = item_error(outcome, correlation_id)
+        if refused is not None:
+            refused(error.status)
+        return wire.BatchResult(error=error)
     result = wire.BatchResult(timer=timer_answer(outcome))
     if outcome.outcome is Outcome.CREATED:
         return result

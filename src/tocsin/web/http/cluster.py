@@ -82,6 +82,14 @@ class Node(ResponseStruct):
     paused_since: Annotated[
         Instant | None, about("Since when it fires nothing; null while it fires, and if it could not be reached.")
     ] = None
+    paused_reason: Annotated[
+        str | None,
+        about(
+            "Why it fires nothing: starting, lease (the store did not answer in time), clock_skew, clock_jump, "
+            "unwritten_results or stopped; null like pausedSince.",
+            "lease",
+        ),
+    ] = None
     vitals: Annotated[Vitals | None, about("Null if the node could not be reached.")] = None
 
 

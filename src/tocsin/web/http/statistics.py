@@ -109,7 +109,10 @@ class Outage(ResponseStruct):
     late_max_ms: Annotated[float | None, about("How late they were at most, in ms.")] = None
     creates_refused: Annotated[
         int | None,
-        about("Requests to create a timer or schedule that were answered with an error of the server meanwhile."),
+        about(
+            "Creates of timers and schedules that got an error of the server meanwhile: requests, and single timers of a "
+            "batch."
+        ),
     ] = None
     counting: Annotated[bool, about("Whether more late attempts may be counted.")] = False
 

@@ -5260,7 +5260,7 @@ class Outage:
     late: int | None
     #: How late they were at most, in ms.
     late_max_ms: float | None
-    #: Requests to create a timer or schedule that were answered with an error of the server meanwhile.
+    #: Creates of timers and schedules that got an error of the server meanwhile: requests, and single timers of a batch.
     creates_refused: int | None
     #: Whether more late attempts may be counted.
     counting: bool
@@ -5753,6 +5753,9 @@ class Node:
     largest_shard_bytes: int | None
     #: Since when it fires nothing; null while it fires, and if it could not be reached.
     paused_since: datetime | None
+    #: Why it fires nothing: starting, lease (the store did not answer in time), clock_skew, clock_jump, unwritten_results
+    #: or stopped; null like pausedSince.
+    paused_reason: str | None
     #: Null if the node could not be reached.
     vitals: Vitals | None
 
@@ -5777,6 +5780,7 @@ class Node:
             secret_differs=source["secretDiffers"],
             largest_shard_bytes=source["largestShardBytes"],
             paused_since=None if source["pausedSince"] is None else parse_instant(source["pausedSince"]),
+            paused_reason=source["pausedReason"],
             vitals=None if source["vitals"] is None else Vitals.from_json(source["vitals"]),
         )
 

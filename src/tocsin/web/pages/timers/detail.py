@@ -9,6 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from tocsin.model.access import Role
+from tocsin.model.explanation import Explanation, WaitsFor
 from tocsin.model.instants import format_instant
 from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
@@ -90,6 +91,7 @@ class TimerDetail(Part):
             timeline=deferred_by_pause(
                 timeline(view, policy, context.now_us, chapters),
                 known,
+                why,
                 context.now_us,
             ),
             chapters=chapters,
@@ -163,12 +165,20 @@ def timeline(
     return entries
 
 
-def deferred_by_pause(entries: list[TimelineEntry], namespace: Namespace, now_us: int) -> list[TimelineEntry]:
+def deferred_by_pause(
+    entries: list[TimelineEntry], namespace: Namespace, why: Explanation, now_us: int
+) -> list[TimelineEntry]:
     """The timeline of a timer in a paused namespace: a due timer does not fire now, and a later one perhaps not then. In a
-    namespace that is being deleted, none fires any more."""
+    namespace that is being deleted, none fires any more. One whose flow or destination is paused does not fire at its
+    instant either."""
     last = entries[-1]
-    if not namespace.held or not last.ahead:
+    if not last.ahead:
         return entries
+    if not namespace.held:
+        if last.at <= now_us or why.waits_for not in (WaitsFor.FLOW, WaitsFor.DESTINATION):
+            return entries
+        note = f"Fires when its {why.waits_for} is resumed, at the earliest then."
+        return [*entries[:-1], replace(last, title="Due", tone="suspended", note=note)]
     if namespace.deleting is not None:
         return [*entries[:-1], replace(last, title="Due", tone="suspended", note="Its namespace is being deleted.")]
     when = "Fires when the namespace is resumed"

@@ -32,6 +32,8 @@ import org.jspecify.annotations.Nullable;
  * @param largestShardBytes Size of the largest shard, as the database reported it to the node. Null with databases that report
  * no sizes. Null if absent.
  * @param pausedSince Since when it fires nothing; null while it fires, and if it could not be reached. Null if absent.
+ * @param pausedReason Why it fires nothing: starting, lease (the store did not answer in time), clock_skew, clock_jump,
+ * unwritten_results or stopped; null like pausedSince. Null if absent.
  * @param vitals Null if the node could not be reached. Null if absent.
  */
 public record Node(
@@ -52,6 +54,7 @@ public record Node(
         boolean secretDiffers,
         @Nullable Long largestShardBytes,
         @Nullable Instant pausedSince,
+        @Nullable String pausedReason,
         @Nullable Vitals vitals) {
 
     /**
@@ -79,6 +82,7 @@ public record Node(
                 source.read("secretDiffers", Json::asBoolean),
                 source.readNullable("largestShardBytes", Json::asLong),
                 source.readNullable("pausedSince", Values::toInstant),
+                source.readNullable("pausedReason", Json::asString),
                 source.readNullable("vitals", Vitals::fromJson));
     }
 }

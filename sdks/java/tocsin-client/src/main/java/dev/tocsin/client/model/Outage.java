@@ -16,7 +16,8 @@ import org.jspecify.annotations.Nullable;
  * @param reason lease (the store did not answer in time), clock_skew, clock_jump, unwritten_results.
  * @param late Attempts that were due before its end and began more than a second late because of it. Null if absent.
  * @param lateMaxMs How late they were at most, in ms. Null if absent.
- * @param createsRefused Requests to create a timer or schedule that were answered with an error of the server meanwhile. Null if absent.
+ * @param createsRefused Creates of timers and schedules that got an error of the server meanwhile: requests, and single
+ * timers of a batch. Null if absent.
  * @param counting Whether more late attempts may be counted.
  * @param to When it ended; absent while it lasts. Null if absent.
  */
