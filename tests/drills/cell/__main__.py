@@ -165,6 +165,8 @@ class Cell:
     async def _balance(self, meter: Meter, due: int, created: int) -> list[str]:
         """What is wrong with the stream when its last timer has had time to arrive."""
         last = due + (self.plan.lead_s + self.plan.seconds) * 1_000_000 + _ARRIVED_US
+        # The traffic beside it may have taken longer than that to settle.
+        await meter.receive()
         while meter.arrived < created and now_us() < last:
             await asyncio.sleep(1)
             await meter.receive()
