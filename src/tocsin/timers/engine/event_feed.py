@@ -14,6 +14,7 @@ import msgspec
 
 from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.errors import RecordUndecodable, StoreError
+from tocsin.model.instants import parse_instant
 from tocsin.model.namespace import Namespace
 from tocsin.model.retry import backoff_us
 from tocsin.model.sink import GAP, SinkEvent, decode_event, encode_event, gap_event
@@ -37,6 +38,9 @@ _LOSE_INTERVAL_US, _LOST_MAX, _LOST_AT_ONCE = 1_000_000, 50, 500
 _REMOVED_MAX = 1_000
 #: Events that are tried between two removals, so that a shard at its limit goes on publishing.
 _TRIED_BETWEEN = 10
+#: An event that was written so long before its namespace was created is of a former one of that name. What is less may be due
+#: to clocks; the deletion of a namespace waits longer for its events.
+FORMER_AFTER_US = 30_000_000
 #: Characters of the reason why a sink has not taken an event.
 _DETAIL_CHARS_MAX = 200
 
@@ -183,6 +187,10 @@ class _Feed:
             lane.behind, lane.again_at = True, 0
             self._replace(namespace, [row], "damaged")
             return True
+        if _is_of_former(event, known, self._context.clock.now_us()):
+            self._remove(row)
+            self._context.observe(EventsLost(namespace, 1, "no_sink"))
+            return True
         self._tried += 1
         outcome = await self._publish(event, f"{url}.{event.type}", known, row.record)
         if self._shard.window is not self.window:
@@ -282,6 +290,15 @@ class _Feed:
         self._shard.lane.schedule(self._shard, urgent=False)
         lost = sum(event is None or event.type != GAP for event in events)
         self._context.observe(EventsLost(namespace, lost, reason))
+
+
+def _is_of_former(event: SinkEvent, namespace: Namespace, now_us: int) -> bool:
+    """Whether the event is of a namespace that was deleted, and whose name this one has. If this one's creation lies ahead,
+    the clock was set back, and instants show nothing."""
+    if namespace.created_at > now_us:
+        return False
+    written_at = event.last_at if event.type == GAP else event.timestamp
+    return parse_instant(written_at) < namespace.created_at - FORMER_AFTER_US
 
 
 def _readable(row: StoredRow) -> SinkEvent | None:
