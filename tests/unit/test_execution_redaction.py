@@ -13,10 +13,21 @@ SECRET_NAMES = [
     *("authorization", "Proxy-Authorization", "Cookie", "Set-Cookie", "X-API-Key", "x-api_key", "apikey", "api.key"),
     *("X-Auth-Token", "x-csrf-token", "X-Amz-Security-Token", "client-secret", "X-Password", "passwd", "X-Session-Id"),
     *("x-hub-signature-256", "X-Access-Key", "private-key", "x-goog-credential", "jwt", "Ocp-Apim-Subscription-Key"),
+    *(
+        "x-functions-key",
+        "aeg-sas-key",
+        "DD-APPLICATION-KEY",
+        "Fastly-Key",
+        "X-Insert-Key",
+        "X-Honeycomb-Team",
+        "x-key",
+    ),
+    *("app-key", "webhook_key", "client.key", "cache-api-key"),
 ]
 PLAIN_NAMES = [
     *("content-type", "accept", "x-correlation-id", "x-request-id", "idempotency-key", "cache-control", "etag"),
     *("www-authenticate", "location", "date", "server", "content-security-policy", "x-monkey", "x-protocol", "options"),
+    *("X-Cache-Key", "surrogate-key", "x-partition-key", "partition_key", "Sec-WebSocket-Key", "public-key", "keys"),
 ]
 
 

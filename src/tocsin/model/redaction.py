@@ -23,7 +23,13 @@ _SECRET = re.compile(
     r"|(?:api|access|private|account|subscription|shared|master|signing|encryption|license)[-_.]?key"
 )
 #: Whole names of secrets, too short or too common to match within others.
-_SECRET_NAMES = frozenset({"key", "sig", "pwd", "pass", "pin", "sid", "code", "x-key"})
+_SECRET_NAMES = frozenset({"key", "sig", "pwd", "pass", "pin", "sid", "code", "x-honeycomb-team"})
+#: Services have keys of many names. Those that name a thing instead are no secrets.
+_KEY = re.compile(r"[-_.]key\Z")
+_PLAIN_KEY = re.compile(
+    r"(?:idempotency|idempotent|deduplication|dedup|cache|surrogate|partition|row|range|hash|sort|primary|foreign|public"
+    r"|group|ordering|order|routing|concurrency|lock|message|object|project|issue|error|translation|websocket)[-_.]key\Z"
+)
 #: Names that match but are no secrets.
 _PLAIN_NAMES = frozenset({"www-authenticate", "proxy-authenticate", "authority", ":authority", "author", "x-author"})
 #: A value that is a credential in any header.
@@ -57,7 +63,9 @@ def _verdict(name: str) -> bool:
     folded = name.strip().lower()
     if folded in _PLAIN_NAMES:
         return False
-    return folded in _SECRET_NAMES or _SECRET.search(folded) is not None
+    if folded in _SECRET_NAMES or _SECRET.search(folded) is not None:
+        return True
+    return _KEY.search(folded) is not None and _PLAIN_KEY.search(folded) is None
 
 
 _remembered_verdict = lru_cache(maxsize=4_096)(_verdict)
