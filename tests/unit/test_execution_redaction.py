@@ -57,6 +57,10 @@ def test_credentials_are_recognized_by_their_form(value: str) -> None:
         ("https://a.example/?token=t&b=c", "https://a.example/?token=[redacted]&b=c"),
         ("https://a.example/?b=c&API%5fKEY=t#x", "https://a.example/?b=c&API%5fKEY=[redacted]"),
         ("https://a.example/?b=c;sig=t==", "https://a.example/?b=c;sig=[redacted]"),
+        ('https://a.example/?token=abc">def', "https://a.example/?token=[redacted]"),
+        ("https://a.example/?token=ab;cd&b=c", "https://a.example/?token=[redacted]&b=c"),
+        ("https://a.example/?b=c;d;token=ab;cd=e", "https://a.example/?b=c;d;token=[redacted]"),
+        ("https://a.example/?to=https://b.example/?sig=a;b", "https://a.example/?to=https://b.example/?sig=[redacted]"),
         ("https://a.example/?auth[token]=t", "https://a.example/?auth[token]=[redacted]"),
         ("https://a.example/x#access_token=t", "https://a.example/x"),
         ("https://a.example/?mail=a@b.example", "https://a.example/?mail=a@b.example"),
@@ -87,6 +91,12 @@ def test_a_secret_that_the_url_encodes_is_redacted_where_it_is_echoed_decoded(se
     secrets = secrets_of(f"http://a/?token={sent}", [])
     for text in (sent, echoed):
         assert snippet(f"no client {text}".encode(), 4_096, secrets).text == "no client [redacted]"
+
+
+def test_a_secret_with_a_semicolon_is_redacted_whole_and_up_to_that() -> None:
+    secrets = secrets_of("http://a/?token=01234567;89abcdef", [])
+    for echoed in (b"no client 01234567;89abcdef", b"no client 01234567"):
+        assert snippet(echoed, 4_096, secrets).text == "no client [redacted]"
 
 
 def test_a_secret_across_the_cut_is_redacted() -> None:

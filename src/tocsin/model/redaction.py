@@ -6,7 +6,7 @@ Responses show `[redacted]` in place of a secret, and a request that sends it ba
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from urllib.parse import unquote, unquote_plus
 
@@ -37,8 +37,10 @@ _CREDENTIAL = re.compile(r"(?:basic|bearer|digest|negotiate|token|apikey)\s+\S",
 
 _QUERY = re.compile(r"[?#]")
 _USERINFO = re.compile(r"//[^/?#\s]*@")
-#: No character class overlaps its neighbours, so that a search passes each character once.
+#: A parameter of a URL within a text. No character class overlaps its neighbours: a search passes each character once.
 _PARAMETER = re.compile(r"([?&;])([^?=&;#\s]+)=([^&;#\s>\"]*)")
+#: The name of a parameter in a URL that stands alone. The value of a secret one goes on to the next `&`, whatever is in it.
+_PARAMETER_NAME = re.compile(r"[?&;]([^?=&;#\s]+)=")
 #: A member of a JSON object, whole or cut at the end of the text: its name, and the text or number that it has.
 _MEMBER = re.compile(r'"([^"\\]{1,64})"(\s*:\s*)("(?:[^"\\]|\\.)*(?:"|\\?$)|-?\d[\d.eE+-]*)')
 #: A name and its value in plain text, as in headers, forms and settings.
@@ -91,7 +93,10 @@ def redact_url(url: str) -> str:
     fragment, which is never sent."""
     if "=" not in url and "@" not in url and "#" not in url:
         return url
-    return redact_parameters(url.partition("#")[0])
+    url = url.partition("#")[0]
+    if "@" in url:
+        url = _USERINFO.sub(f"//{REDACTED}@", url)
+    return _replaced(url, lambda _: REDACTED)
 
 
 def redact_parameters(text: str) -> str:
@@ -102,14 +107,28 @@ def redact_parameters(text: str) -> str:
 
 
 def replace_secrets_in(url: str, change: Callable[[str], str]) -> str:
-    """The URL with the secrets in its query changed, unless they are empty. Before its host, no URL that may be called has
-    any."""
+    """The URL, without a fragment, with the secrets in its query changed, unless they are empty. Before its host, no URL that
+    may be called has any."""
+    return _replaced(url, lambda value: change(value) if value else value)
 
-    def parameter(match: re.Match[str]) -> str:
-        separator, name, value = match.groups()
-        return f"{separator}{name}={change(value)}" if value and is_secret_name(unquote_plus(name)) else match[0]
 
-    return _PARAMETER.sub(parameter, url) if "=" in url else url
+def _replaced(url: str, change: Callable[[str], str]) -> str:
+    parts, done = [], 0
+    for begin, end in _secret_values(url):
+        parts += [url[done:begin], change(url[begin:end])]
+        done = end
+    return "".join((*parts, url[done:])) if parts else url
+
+
+def _secret_values(url: str) -> Iterator[tuple[int, int]]:
+    """Where the values of a URL's secret parameters begin and end."""
+    at = 0
+    while (match := _PARAMETER_NAME.search(url, at)) is not None:
+        at = match.end()
+        if is_secret_name(unquote_plus(match[1])):
+            end = url.find("&", at)
+            begin, at = at, len(url) if end < 0 else end
+            yield begin, at
 
 
 def redact_text(text: str) -> str:
@@ -138,6 +157,8 @@ def secrets_of(url: str, headers: Iterable[tuple[str, str]]) -> tuple[bytes, ...
     """The secrets of a request that a response may repeat: values of parameters, as in the URL and decoded; and those of
     headers, whole and in parts (a token without its scheme, each cookie)."""
     found = secret_parameters(url)
+    # Some receivers take a semicolon for the end of a parameter.
+    found += [value.partition(";")[0] for value in found if ";" in value]
     found += [decode(value) for value in found if "%" in value or "+" in value for decode in (unquote, unquote_plus)]
     for name, value in headers:
         if is_secret(name, value):
@@ -155,7 +176,8 @@ def secret_parameters(url: str) -> list[str]:
     """The values that `redact_url` replaces in the URL's query."""
     if "?" not in url:
         return []
-    return [value for _, name, value in _PARAMETER.findall(url) if is_secret_name(unquote_plus(name))]
+    url = url.partition("#")[0]
+    return [url[begin:end] for begin, end in _secret_values(url)]
 
 
 def _redact_parameter(match: re.Match[str]) -> str:
