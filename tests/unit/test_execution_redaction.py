@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.cases import each
@@ -91,6 +93,18 @@ def test_a_secret_that_the_url_encodes_is_redacted_where_it_is_echoed_decoded(se
     secrets = secrets_of(f"http://a/?token={sent}", [])
     for text in (sent, echoed):
         assert snippet(f"no client {text}".encode(), 4_096, secrets).text == "no client [redacted]"
+
+
+def test_a_secret_is_redacted_where_it_is_echoed_as_json() -> None:
+    secret = 'p"ss/w0rd-löng\\x'
+    for headers in ([("x-api-key", secret)], [("authorization", f"Basic {secret}")]):
+        secrets = secrets_of("http://a", headers)
+        for echoed in (
+            json.dumps({"got": secret}),
+            json.dumps({"got": secret}, ensure_ascii=False),
+            json.dumps({"got": secret}).replace("/", "\\/"),
+        ):
+            assert snippet(echoed.encode(), 4_096, secrets).text == '{"got": "[redacted]"}'
 
 
 def test_a_secret_with_a_semicolon_is_redacted_whole_and_up_to_that() -> None:

@@ -5,6 +5,7 @@ Responses show `[redacted]` in place of a secret, and a request that sends it ba
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -162,14 +163,18 @@ def secrets_of(url: str, headers: Iterable[tuple[str, str]]) -> tuple[bytes, ...
     found += [decode(value) for value in found if "%" in value or "+" in value for decode in (unquote, unquote_plus)]
     for name, value in headers:
         if is_secret(name, value):
-            found += [value, *_VALUE_PARTS.split(value)]
+            found += [value, value.partition(" ")[2], *_VALUE_PARTS.split(value)]
     # The longest first: shorter ones are parts of longer ones.
     return tuple(sorted(echoes(found), key=lambda secret: (-len(secret), secret))) if found else ()
 
 
 def echoes(secrets: Iterable[str]) -> set[bytes]:
-    """Those of the secrets that are looked for in a response: shorter ones occur by chance."""
-    return {text.encode("utf-8", "replace") for text in secrets if len(text) >= _ECHO_CHARS_MIN}
+    """What is looked for in a response: the secrets, but for short ones, which occur by chance; as they are, and as JSON has
+    them, with and without escapes that it does not need."""
+    found = {text for text in secrets if len(text) >= _ECHO_CHARS_MIN}
+    found |= {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for text in found for ascii_only in (False, True)}
+    found |= {text.replace("/", "\\/") for text in found}
+    return {text.encode("utf-8", "replace") for text in found}
 
 
 def secret_parameters(url: str) -> list[str]:
