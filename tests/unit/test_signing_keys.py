@@ -10,7 +10,7 @@ from joserfc.jwk import KeySet
 from tests.support.patience import PATIENCE_S
 
 from tocsin.administration import SIGNING_KEYS
-from tocsin.model.credential import Credential
+from tocsin.model.credential import LIFETIME_US_MAX, Credential
 from tocsin.model.credential_type import CredentialType
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
@@ -141,6 +141,27 @@ async def test_a_next_key_that_can_not_be_opened_takes_the_place_of_no_other() -
     assert signed_by(one, clock) == first
     clock.advance(1)
     assert signed_by(one, clock) == made != lost
+
+
+async def test_a_key_that_is_replaced_signs_no_more_and_goes_once_its_tokens_have_expired() -> None:
+    clock, records = FakeClock(), MemoryStore()
+    one = keys(records, clock)
+    await one.turn(wanted=True)
+    clock.advance(SIGNS_US - PUBLISHED_BEFORE_US)
+    await one.turn()
+    former = await kids(one)
+    assert [state for _, state in await one.listed(clock.now_us())] == ["signs", "next"]
+    assert await keys(records, clock).replace(clock.now_us()) is not None
+    await one.turn()
+    made = (await kids(one))[2]
+    assert [state for _, state in await one.listed(clock.now_us())] == ["former", "former", "signs"]
+    assert await kids(one) == [*former, made] and signed_by(one, clock) == made
+    clock.advance(LIFETIME_US_MAX)
+    await one.turn()
+    assert await kids(one) == [*former, made], "a node may have used them for a moment"
+    clock.advance(PUBLISHED_BEFORE_US - LIFETIME_US_MAX)
+    await one.turn()
+    assert await kids(one) == [made] and signed_by(one, clock) == made
 
 
 async def test_a_damaged_key_does_not_keep_the_next_one_from_being_made() -> None:

@@ -24,6 +24,8 @@ from tocsin.targets.identities import TokenRefused
 SIGNS_US = 30 * US_PER_DAY
 PUBLISHED_BEFORE_US = US_PER_DAY
 KEPT_AFTER_US = US_PER_DAY + LIFETIME_US_MAX
+#: How long a key stays that was replaced before its time: until its last token has expired, whenever nodes have noticed.
+_REPLACED_KEPT_US = LIFETIME_US_MAX + 300 * US_PER_SECOND
 #: How often a node looks whether there is another key, or should be; after a failure, and otherwise.
 _RETRY_S, _INTERVAL_S = 1.0, 60.0
 #: How long what was read is published without another look.
@@ -46,8 +48,9 @@ class SigningKeys:
         self._records, self._clock, self._seals, self._timeout_s = records, clock, seals, timeout_s
         self._keys: list[SigningKey] = []
         self._private: dict[str, Any] = {}
-        # Why keys can't be opened, by their ids.
+        # Why keys can't be opened, by their ids, and of which that was logged.
         self._unusable: dict[str, str] = {}
+        self._logged = set[str]()
         self._version: int | None = None
         self._wanted = asyncio.Event()
         self._read_at = 0
@@ -146,29 +149,56 @@ class SigningKeys:
         """Makes the next key, and removes the former one, where it is time. Any node may: a key's number is taken once."""
         keys = self._keys
         usable = self._usable(keys)
+        for kid in self._unusable.keys() - self._logged:
+            _log.warning("signing key not usable", kid=kid, reason=self._unusable[kid])
+        self._logged = set(self._unusable)
+        made = None
         if not usable:
-            await self._make(now_us)
+            made = await self._make(now_us)
         elif usable[-1].signs_from + SIGNS_US - PUBLISHED_BEFORE_US <= now_us:
-            await self._make(max(now_us + PUBLISHED_BEFORE_US, keys[-1].signs_from))
+            made = await self._make(max(now_us + PUBLISHED_BEFORE_US, keys[-1].signs_from))
+        if made is not None:
+            _log.info("signing key made", kid=made.kid, number=made.number)
+        # What can't sign takes no key's place.
+        taken = max((each.number for each in usable if _alone_from(each, keys) <= now_us), default=0)
         for former in keys:
-            # What can't sign takes no key's place.
-            if any(each.number > former.number and each.signs_from + KEPT_AFTER_US <= now_us for each in usable):
+            if former.number < taken:
                 async with asyncio.timeout(self._timeout_s):
                     await delete_signing_key(self._records, former.number)
         await self._read()
 
-    async def _make(self, signs_from: int) -> None:
+    async def listed(self, now_us: int) -> list[tuple[SigningKey, str]]:
+        """The keys, each with its state: it `signs`, is a `former` one or the `next`, or is `unusable`. Raises StoreError,
+        TimeoutError."""
+        await self._read()
+        usable = self._usable(self._keys)
+        present = max((each.number for each in usable if each.signs_from <= now_us), default=0)
+
+        def state(key: SigningKey) -> str:
+            if key not in usable:
+                return "unusable"
+            return "signs" if key.number == present else "former" if key.number < present else "next"
+
+        return [(key, state(key)) for key in self._keys]
+
+    async def replace(self, now_us: int) -> SigningKey | None:
+        """Makes a key that signs from now on, and returns it; None if a node has made another one meanwhile. Nodes sign with
+        it within a minute, and remove all others once their tokens have expired. Raises StoreError, TimeoutError."""
+        await self._read()
+        return await self._make(now_us)
+
+    async def _make(self, signs_from: int) -> SigningKey | None:
         """Makes another key, unless another node does meanwhile. A number without a key is that of a damaged one."""
         known = self._keys[-1].number if self._keys else 0
         for number in range(known + 1, known + 1 + _DAMAGED_MAX):
             made = _new_key(number, signs_from, self._seals)
             async with asyncio.timeout(self._timeout_s):
                 if await put_signing_key(self._records, made):
-                    _log.info("signing key made", kid=made.kid, number=number)
-                    return
+                    return made
             await self._read()
             if self._keys and self._keys[-1].number >= number:
-                return
+                return None
+        return None
 
     def _usable(self, keys: Iterable[SigningKey]) -> list[SigningKey]:
         """Those of the keys whose private parts this node can open."""
@@ -180,13 +210,18 @@ class SigningKeys:
                 try:
                     opened = self._seals.open(key.private, key.seal_context)
                 except SealBroken as error:
-                    if self._unusable.get(key.kid) != str(error):
-                        _log.warning("signing key not usable", kid=key.kid, reason=str(error))
-                    self._unusable[key.kid] = str(error)
+                    self._unusable.setdefault(key.kid, str(error))
                     continue
                 self._private[key.kid] = ECKey.import_key(msgspec.json.decode(opened))
             found.append(key)
         return found
+
+
+def _alone_from(key: SigningKey, keys: Iterable[SigningKey]) -> int:
+    """From when on nothing needs the keys before this one: receivers may keep for a day what they have read, unless one of
+    these was to be replaced at once."""
+    early = any(each.number < key.number and key.signs_from < each.signs_from + SIGNS_US for each in keys)
+    return key.signs_from + (_REPLACED_KEPT_US if early else KEPT_AFTER_US)
 
 
 def _new_key(number: int, signs_from: int, seals: Seals) -> SigningKey:

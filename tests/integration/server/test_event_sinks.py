@@ -330,7 +330,7 @@ async def test_a_deleted_namespace_stays_until_its_sink_has_its_last_events(
             while (await api("namespaces/get", name="shop"))[0] != 404:  # noqa: ASYNC110 -- no signal
                 await asyncio.sleep(0.05)
         assert waiting(server) == []
-        # One of the same name begins anew.
+        # One of the same name has none of them.
         await api("namespaces/create", name="shop", eventSink=f"nats://{prefix}")
         await api.create("new", "http://127.0.0.1:9/", delay="1h")
         assert (await api("timers/delete", namespace="shop", timerId="new"))[0] == 204
