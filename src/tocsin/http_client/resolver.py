@@ -53,20 +53,22 @@ class SystemLookup:
         self._domains = domains
         self._channel: pycares.Channel | None = None
         self._abandoned: set[asyncio.Future[Sequence[str]]] = set()
+        # How often all queries were ended.
+        self._endings = 0
 
     async def __call__(self, host: str) -> Sequence[str]:
         """The addresses of `host`, in order of preference. Raises OSError, NoSuchName."""
         while True:
+            endings = self._endings
             try:
-                channel = self._open_channel()
-                answer = self._ask(channel, host)
+                answer = self._ask(self._open_channel(), host)
             except (pycares.AresError, UnicodeError) as error:
                 check_descriptors()
                 raise OSError(f"not resolvable: {error}") from error
             try:
                 return await answer
             except _Ended:
-                if channel is not self._channel:
+                if endings == self._endings:
                     raise
             except asyncio.CancelledError:
                 if answer.cancelled():
@@ -93,6 +95,7 @@ class SystemLookup:
         self._abandoned.add(answer)
         if len(self._abandoned) >= _ABANDONED_MAX and self._channel is not None:
             self._abandoned.clear()
+            self._endings += 1
             self._channel.cancel()
 
     def close(self) -> None:
