@@ -22,7 +22,7 @@ MUTATIONS = [
     ),
     _sunk(
         "what follows an event that its sink has refused is published",
-        drop(_FEED + "_leave", "lane.again_at"),
+        drop(_FEED + "_postpone", "lane.again_at"),
     ),
     _sunk(
         "a sink that has taken nothing of late is never tried again",

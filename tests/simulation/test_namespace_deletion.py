@@ -10,7 +10,7 @@ from itertools import count
 import pytest
 
 from tocsin.administration import NAMESPACES
-from tocsin.model.answer import Response
+from tocsin.model.answer import NoResponse, Response
 from tocsin.model.condition import Condition, OnConflict, Outcome
 from tocsin.model.errors import (
     NamespaceDeleting,
@@ -24,7 +24,8 @@ from tocsin.model.job import Job, JobAction, JobKind, JobState
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Changes, CreateKey, Timer
 from tocsin.ports.http import Exchange, Invocation
-from tocsin.ports.store import Applied, RunRow, ShardBatch, names_of
+from tocsin.ports.store import EVENTS_SUFFIX, Applied, RunRow, ShardBatch, names_of
+from tocsin.timers.job_runner import SINK_WAIT_US
 from tocsin.timers.namespace_deletion import NamespaceDeletion, begin
 
 from .link import Link
@@ -64,6 +65,32 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
     monkeypatch.setattr(Node, "_new_receiver", lambda node, incarnation=b"": Busy(node, made))
     return made
+
+
+class Sink:
+    """A sink that takes one event after another, each after half a second, and those `refused` have answers instead."""
+
+    def __init__(self, node: Node, taken: list[str], refused: Sequence[str]) -> None:
+        self.connected = True
+        self._node, self._taken, self._refused = node, taken, refused
+
+    def destination(self, url: str) -> str:
+        """The same for all."""
+        return url
+
+    def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
+        """Takes an event, or does not."""
+
+        def end() -> None:
+            if not self.connected:
+                return
+            if self._refused:
+                done(Exchange(NoResponse(self._refused[0]), None, 0))
+                return
+            self._taken.append(invocation.message_id)
+            done(Exchange(Response(200), self._node.clock.now_us(), SECOND))
+
+        asyncio.get_running_loop().call_later(0.5, end)
 
 
 def deletion(world: Jobbing, *, cancel_pending: bool = True) -> Job:
@@ -343,5 +370,57 @@ def test_held_namespace_takes_no_changes_and_its_name_can_be_used_again(calls: l
         )
         assert (again.outcome, again.timer.attempts) == (Outcome.CREATED, 0)
         assert sorted(world.timers()) == ["done", "of-n0", "of-n1"]
+
+    play(scenario)
+
+
+async def with_sink(world: Jobbing) -> None:
+    """The namespace has a sink."""
+    node = world.nodes[1]
+    assert node.service is not None
+    await node.ask(node.service.namespaces.update("a", event_sink="nats://events"))
+
+
+def events_left(world: Jobbing) -> int:
+    """How many events wait."""
+    return sum(row.namespace == f"a{EVENTS_SUFFIX}" for row in world.live_rows())
+
+
+def test_deletion_waits_until_the_sink_has_taken_the_last_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[str] = []
+    monkeypatch.setattr(Node, "_new_receiver", lambda node, incarnation=b"": Sink(node, taken, ()))
+
+    async def scenario(world: Jobbing) -> None:
+        await with_sink(world)
+        await delete(world, world.nodes[1])
+        assert (await world.ended()).state is JobState.COMPLETED
+        assert (len(set(taken)), events_left(world)) == (ROWS, 0)
+
+    play(scenario)
+
+
+def test_deletion_does_not_wait_for_ever_for_a_sink_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[str] = []
+    refused = ["CONNECTION_FAILED"]
+    monkeypatch.setattr(Node, "_new_receiver", lambda node, incarnation=b"": Sink(node, taken, refused))
+
+    async def scenario(world: Jobbing) -> None:
+        await with_sink(world)
+        await delete(world, world.nodes[1])
+        await asyncio.sleep(SINK_WAIT_US / 1e6)
+        assert (await world.stored()).live and events_left(world) == ROWS
+        assert (await world.ended()).state is JobState.COMPLETED
+        node = world.nodes[1]
+        assert node.service is not None
+        await node.ask(node.service.namespaces.create("a", event_sink="nats://events"))
+        await world.create("new", due_us=world.true_us() + HOUR)
+        await node.ask(node.service.delete("a", "new"))
+        refused.clear()
+        for _ in range(600):
+            if not events_left(world):
+                break
+            await asyncio.sleep(0.1)
+        # Of the former namespace, none.
+        assert (len(taken), events_left(world)) == (1, 0)
 
     play(scenario)

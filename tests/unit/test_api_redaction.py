@@ -22,7 +22,7 @@ def test_a_credential_is_a_secret_whatever_its_name() -> None:
         ("https://a/x?b=c&d", "https://a/x?b=c&d"),
         ("https://a/?token=t&b=c", f"https://a/?token={REDACTED}&b=c"),
         ("https://a/?b=c&Access%5FToken=t", f"https://a/?b=c&Access%5FToken={REDACTED}"),
-        ("https://a/?sig=a=b;key=", f"https://a/?sig={REDACTED};key={REDACTED}"),
+        ("https://a/?sig=a=b&key=", f"https://a/?sig={REDACTED}&key={REDACTED}"),
         ("https://u:p@a/x", f"https://{REDACTED}@a/x"),
         ("https://a/u@b", "https://a/u@b"),
         ("https://a/?b=c#token=t", "https://a/?b=c"),

@@ -19,7 +19,7 @@ from tocsin.model.credential import Credential, origin_of, shown_host
 from tocsin.model.credential_type import CredentialType
 from tocsin.ports.http import Exchange, Identity, Invocation, Reply, Request, Result, Tls
 from tocsin.ports.seals import SealBroken
-from tocsin.targets import identities, tls
+from tocsin.targets import fetches, identities, tls
 from tocsin.targets.credentials import CredentialCaller
 from tocsin.testing.clock import FakeClock
 
@@ -62,15 +62,20 @@ class Inner:
 
 
 class Silent(Inner):
-    """Answers no request for a token. `busy` is set when there are as many as are made at once."""
+    """Answers no request for a token of `hosts`, which are all if there are none. `busy` is set when there are as many as an
+    endpoint gets at once, or `count`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *hosts: str, count: int = fetches.ENDPOINT_FETCHES_MAX) -> None:
         super().__init__()
-        self.busy = asyncio.Event()
+        self.busy, self._hosts, self._count = asyncio.Event(), hosts, count
+        self.tokens = [(200, {"access_token": "one"})]
 
     def send(self, request: Request, done: Callable[[Result], None]) -> None:
+        if self._hosts and not any(host in request.url for host in self._hosts):
+            super().send(request, done)
+            return
         self.asked.append(request)
-        if len(self.asked) == identities.FETCHES_MAX:
+        if len(self.asked) == self._count:
             self.busy.set()
 
 
@@ -433,9 +438,35 @@ async def test_authorities_are_read_for_as_many_token_endpoints_as_are_asked_at_
 ) -> None:
     inner = Silent()
     async with Place(inner) as place:
-        place.learn(*(oauth2(ca=CA, name=f"api-{number}") for number in range(2 * identities.FETCHES_MAX)))
+        place.learn(*(oauth2(ca=CA, name=f"api-{number}") for number in range(2 * fetches.ENDPOINT_FETCHES_MAX)))
         await asyncio.wait_for(inner.busy.wait(), PATIENCE_S)
-        assert len(made) == identities.FETCHES_MAX
+        assert len(made) == fetches.ENDPOINT_FETCHES_MAX
+
+
+async def test_a_token_endpoint_that_does_not_answer_delays_no_other() -> None:
+    inner = Silent("login.example.com")
+    async with Place(inner) as place:
+        hung = [oauth2(name=f"api-{number}") for number in range(2 * fetches.ENDPOINT_FETCHES_MAX)]
+        place.learn(*hung, msgspec.structs.replace(oauth2(name="well"), token_url="https://other.example.com/t"))
+        await place.token()
+        await asyncio.wait_for(inner.busy.wait(), PATIENCE_S)
+        assert isinstance((await place.call("well")).outcome, Response)
+
+
+async def test_a_namespace_with_many_token_endpoints_that_do_not_answer_delays_no_other() -> None:
+    inner = Silent(".slow.example", count=fetches.NAMESPACE_FETCHES_MAX)
+    async with Place(inner) as place:
+        hung = [
+            msgspec.structs.replace(oauth2(name=f"api-{number}"), token_url=f"https://host-{number}.slow.example/t")
+            for number in range(fetches.FETCHES_MAX)
+        ]
+        other = msgspec.structs.replace(oauth2(name="well"), namespace="other")
+        well = msgspec.structs.replace(other, secret=Sealed().seal("s3cret", other.seal_context))
+        place.learn(*hung, well)
+        await place.token()
+        await asyncio.wait_for(inner.busy.wait(), PATIENCE_S)
+        assert place.caller.obstacle("other", "well", destination(URL)) is None
+        assert len(inner.asked) == fetches.NAMESPACE_FETCHES_MAX + 1
 
 
 def certified(**more: Any) -> Credential:

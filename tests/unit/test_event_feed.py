@@ -176,6 +176,35 @@ async def test_a_sink_that_acknowledges_nothing_keeps_no_other_from_publishing(f
     assert {event.namespace for event in feed.taken} == {"shop"}
 
 
+async def test_a_sink_that_stays_silent_delays_no_event_of_others_and_goes_on_once_it_answers(
+    feeds: Callable[..., Feed],
+) -> None:
+    feed = feeds(sink_pause_initial_us=1, sink_pause_max_us=1)
+    feed.refusals["deaf"] = "TIMEOUT"
+    await feed.start("deaf", "shop")
+    await feed.end(2, "deaf")
+    await feed.asked(lambda: feed.pages)
+    ask, probed, answers = feed._answer, asyncio.Event(), asyncio.Event()
+
+    async def late(invocation: Invocation, done: Callable[[Exchange], None]) -> None:
+        if invocation.namespace == "deaf":
+            probed.set()
+            await answers.wait()
+        await ask(invocation, done)
+
+    feed._answer = late  # type: ignore[method-assign]
+    await feed.node.supervisor.sinks.check()
+    await asyncio.wait_for(probed.wait(), PATIENCE_S)
+    await feed.end(3)
+    await feed.asked(lambda: len(feed.taken) == 3)
+    del feed.refusals["deaf"]
+    answers.set()
+    await feed.asked(lambda: len({event.id for event in feed.taken}) == 5)
+    assert [event.namespace for event in feed.taken[:3]] == ["shop"] * 3
+    await feed.end(1, "deaf")
+    await feed.asked(lambda: len({event.id for event in feed.taken}) == 6)
+
+
 async def test_sinks_without_a_stream_are_tried_again_without_what_lies_behind_or_between(
     feeds: Callable[..., Feed],
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.cases import each
@@ -13,10 +15,21 @@ SECRET_NAMES = [
     *("authorization", "Proxy-Authorization", "Cookie", "Set-Cookie", "X-API-Key", "x-api_key", "apikey", "api.key"),
     *("X-Auth-Token", "x-csrf-token", "X-Amz-Security-Token", "client-secret", "X-Password", "passwd", "X-Session-Id"),
     *("x-hub-signature-256", "X-Access-Key", "private-key", "x-goog-credential", "jwt", "Ocp-Apim-Subscription-Key"),
+    *(
+        "x-functions-key",
+        "aeg-sas-key",
+        "DD-APPLICATION-KEY",
+        "Fastly-Key",
+        "X-Insert-Key",
+        "X-Honeycomb-Team",
+        "x-key",
+    ),
+    *("app-key", "webhook_key", "client.key", "cache-api-key"),
 ]
 PLAIN_NAMES = [
     *("content-type", "accept", "x-correlation-id", "x-request-id", "idempotency-key", "cache-control", "etag"),
     *("www-authenticate", "location", "date", "server", "content-security-policy", "x-monkey", "x-protocol", "options"),
+    *("X-Cache-Key", "surrogate-key", "x-partition-key", "partition_key", "Sec-WebSocket-Key", "public-key", "keys"),
 ]
 
 
@@ -46,6 +59,10 @@ def test_credentials_are_recognized_by_their_form(value: str) -> None:
         ("https://a.example/?token=t&b=c", "https://a.example/?token=[redacted]&b=c"),
         ("https://a.example/?b=c&API%5fKEY=t#x", "https://a.example/?b=c&API%5fKEY=[redacted]"),
         ("https://a.example/?b=c;sig=t==", "https://a.example/?b=c;sig=[redacted]"),
+        ('https://a.example/?token=abc">def', "https://a.example/?token=[redacted]"),
+        ("https://a.example/?token=ab;cd&b=c", "https://a.example/?token=[redacted]&b=c"),
+        ("https://a.example/?b=c;d;token=ab;cd=e", "https://a.example/?b=c;d;token=[redacted]"),
+        ("https://a.example/?to=https://b.example/?sig=a;b", "https://a.example/?to=https://b.example/?sig=[redacted]"),
         ("https://a.example/?auth[token]=t", "https://a.example/?auth[token]=[redacted]"),
         ("https://a.example/x#access_token=t", "https://a.example/x"),
         ("https://a.example/?mail=a@b.example", "https://a.example/?mail=a@b.example"),
@@ -76,6 +93,24 @@ def test_a_secret_that_the_url_encodes_is_redacted_where_it_is_echoed_decoded(se
     secrets = secrets_of(f"http://a/?token={sent}", [])
     for text in (sent, echoed):
         assert snippet(f"no client {text}".encode(), 4_096, secrets).text == "no client [redacted]"
+
+
+def test_a_secret_is_redacted_where_it_is_echoed_as_json() -> None:
+    secret = 'p"ss/w0rd-löng\\x'
+    for headers in ([("x-api-key", secret)], [("authorization", f"Basic {secret}")]):
+        secrets = secrets_of("http://a", headers)
+        for echoed in (
+            json.dumps({"got": secret}),
+            json.dumps({"got": secret}, ensure_ascii=False),
+            json.dumps({"got": secret}).replace("/", "\\/"),
+        ):
+            assert snippet(echoed.encode(), 4_096, secrets).text == '{"got": "[redacted]"}'
+
+
+def test_a_secret_with_a_semicolon_is_redacted_whole_and_up_to_that() -> None:
+    secrets = secrets_of("http://a/?token=01234567;89abcdef", [])
+    for echoed in (b"no client 01234567;89abcdef", b"no client 01234567"):
+        assert snippet(echoed, 4_096, secrets).text == "no client [redacted]"
 
 
 def test_a_secret_across_the_cut_is_redacted() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tocsin.model.errors import InvalidInput
@@ -92,6 +94,15 @@ def test_only_what_is_a_secret_is_sealed_and_all_of_it_is_shown_redacted() -> No
     assert headers_opened(timer.headers, unseal) == headers
     # Another form than a secret's name or value has a sealed one as well.
     assert is_secret("x-other", timer.headers["x-other"])
+
+
+def test_a_secret_is_sealed_whole_whatever_is_in_it() -> None:
+    unseal, seal = opener(KeySeals([FIRST]), "orders"), sealer(KeySeals([FIRST]), "orders")
+    for url in ('https://example.com/?token=abc">def&a=b', "https://example.com/?a=b;token=ab;cd"):
+        sealed = url_sealed(url, seal)
+        assert re.search(r"token=tsl1[.\w-]+(&|$)", sealed) is not None
+        assert redact_url(sealed) == redact_url(url)
+        assert url_opened(sealed, unseal) == url
 
 
 def test_a_redacted_url_stays_for_what_is_stored() -> None:

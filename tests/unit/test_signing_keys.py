@@ -9,12 +9,14 @@ from joserfc import jwt
 from joserfc.jwk import KeySet
 from tests.support.patience import PATIENCE_S
 
-from tocsin.model.credential import Credential
+from tocsin.administration import SIGNING_KEYS
+from tocsin.model.credential import LIFETIME_US_MAX, Credential
 from tocsin.model.credential_type import CredentialType
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 from tocsin.ports.records import Records
-from tocsin.ports.seals import NoSeals
+from tocsin.ports.seals import NoSeals, Seals
+from tocsin.sealing import KeySeals
 from tocsin.stores.memory import MemoryStore
 from tocsin.targets import signing_keys
 from tocsin.targets.identities import TokenRefused
@@ -25,8 +27,11 @@ from tocsin.testing.clock import FakeClock
 CREDENTIAL = Credential("orders", "api", CredentialType.JWT, 0, 0, audience="https://receiver.test")
 
 
-def keys(records: Records, clock: FakeClock) -> SigningKeys:
-    return SigningKeys(records, clock, NoSeals(), "https://timers.example", 5.0)
+FIRST, SECOND = bytes(range(32)), bytes(range(32, 64))
+
+
+def keys(records: Records, clock: FakeClock, seals: Seals | None = None) -> SigningKeys:
+    return SigningKeys(records, clock, seals or NoSeals(), "https://timers.example", 5.0)
 
 
 async def kids(of: SigningKeys) -> list[str]:
@@ -104,6 +109,67 @@ async def test_a_service_that_was_off_for_long_goes_on_with_its_key_until_receiv
     assert (len(both), signed_by(one, clock)) == (2, first[0])
     clock.advance(US_PER_DAY)
     assert signed_by(one, clock) == both[1]
+
+
+async def test_a_key_that_nobody_can_open_any_more_is_succeeded_at_once() -> None:
+    clock, records = FakeClock(), MemoryStore()
+    await keys(records, clock, KeySeals([FIRST])).turn(wanted=True)
+    one, woken = keys(records, clock, KeySeals([SECOND])), list[int]()
+    one.ready = lambda: woken.append(clock.now_us())
+    clock.advance(US_PER_DAY)
+    await one.turn()
+    lost, made = await kids(one)
+    assert signed_by(one, clock) == made and woken == [clock.now_us()]
+    # One is enough, and the other one goes when its tokens have.
+    await one.turn()
+    assert await kids(one) == [lost, made]
+    clock.advance(KEPT_AFTER_US)
+    await one.turn()
+    assert await kids(one) == [made]
+
+
+async def test_a_next_key_that_can_not_be_opened_takes_the_place_of_no_other() -> None:
+    clock, records = FakeClock(), MemoryStore()
+    one, other = keys(records, clock, KeySeals([FIRST])), keys(records, clock, KeySeals([SECOND, FIRST]))
+    await one.turn(wanted=True)
+    clock.advance(SIGNS_US - PUBLISHED_BEFORE_US)
+    await other.turn()
+    first, lost = await kids(other)
+    await one.turn()
+    _, _, made = await kids(one)
+    clock.advance(PUBLISHED_BEFORE_US - 1)
+    assert signed_by(one, clock) == first
+    clock.advance(1)
+    assert signed_by(one, clock) == made != lost
+
+
+async def test_a_key_that_is_replaced_signs_no_more_and_goes_once_its_tokens_have_expired() -> None:
+    clock, records = FakeClock(), MemoryStore()
+    one = keys(records, clock)
+    await one.turn(wanted=True)
+    clock.advance(SIGNS_US - PUBLISHED_BEFORE_US)
+    await one.turn()
+    former = await kids(one)
+    assert [state for _, state in await one.listed(clock.now_us())] == ["signs", "next"]
+    assert await keys(records, clock).replace(clock.now_us()) is not None
+    await one.turn()
+    made = (await kids(one))[2]
+    assert [state for _, state in await one.listed(clock.now_us())] == ["former", "former", "signs"]
+    assert await kids(one) == [*former, made] and signed_by(one, clock) == made
+    clock.advance(LIFETIME_US_MAX)
+    await one.turn()
+    assert await kids(one) == [*former, made], "a node may have used them for a moment"
+    clock.advance(PUBLISHED_BEFORE_US - LIFETIME_US_MAX)
+    await one.turn()
+    assert await kids(one) == [made] and signed_by(one, clock) == made
+
+
+async def test_a_damaged_key_does_not_keep_the_next_one_from_being_made() -> None:
+    clock, records = FakeClock(), MemoryStore()
+    assert await records.put_record(SIGNING_KEYS, f"{1:08}", b"{", None)
+    one = keys(records, clock)
+    await one.turn(wanted=True)
+    assert [signed_by(one, clock)] == await kids(one)
 
 
 async def test_a_token_has_the_claims_that_receivers_check() -> None:

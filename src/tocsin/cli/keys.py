@@ -216,6 +216,46 @@ def secrets(
     )
 
 
+@command(app, "signing", example="keys signing")
+def signing(
+    *,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace",
+            help="Make a key that signs at once, as after a leak. Former ones are removed after an hour.",
+        ),
+    ] = False,
+    store: StoreOptions,
+    as_json: AsJson = False,
+) -> None:
+    """List the keys that sign the tokens of credentials of type jwt: the one that signs, the next one, former ones, and those
+    that can't be decrypted (unusable)."""
+    from tocsin.model.credential import SigningKey
+    from tocsin.model.instants import format_instant
+    from tocsin.server.outgoing import known_signing_keys
+    from tocsin.server.seals import open_seals
+
+    place, now_us = _InStore(store), time.time_ns() // 1_000
+
+    async def work(opened: OpenStore, _: int) -> list[tuple[SigningKey, str]]:
+        keys = known_signing_keys(
+            store.settings(), opened, await open_seals(store.settings(), opened, now_us, create=False)
+        )
+        if replace and (not await keys.listed(now_us) or await keys.replace(now_us) is None):
+            raise Refused("no key was replaced: there is none, or the server has made another one at this moment")
+        return await keys.listed(now_us)
+
+    rows = [
+        {"kid": key.kid, "state": state, "since": format_instant(key.signs_from)}
+        for key, state in place.with_store(work, create=False)
+    ]
+    if as_json:
+        output.print_json(rows)
+    else:
+        output.print_table(("key", "state", "since"), [tuple(row.values()) for row in rows])
+
+
 def _lifetime_us(text: str) -> int:
     from tocsin.keys import LIFETIME_US_MAX
 

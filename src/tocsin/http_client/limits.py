@@ -44,8 +44,10 @@ class CallbackLimits:
     )
     dns_lookups_max: int = setting(
         4_096,
-        "Host names being resolved at once. A request to a further one counts as not sent (RESOLVER_FULL) and is made "
-        "again. Higher values help while many host names do not resolve, for more memory.",
+        "Host names being resolved at once; those that no request waits for give way to others. A request to a further one "
+        "counts as not sent (RESOLVER_FULL) and is made again. Keep it above `callbacks.connections_max` and "
+        "`callbacks.agent_connections_max` together. Higher values help while many host names do not resolve, for more "
+        "memory.",
     )
 
     # Constants. Operators have no reason to change them; tests inject smaller ones.

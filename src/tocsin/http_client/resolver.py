@@ -19,6 +19,8 @@ Lookup = Callable[[str], Awaitable[Sequence[str]]]
 
 #: Tries of a query to a server that doesn't respond; the pauses double, starting at a few of its usual response times.
 _TRIES = 4
+#: Queries whose answers nobody waits for any more, before they are ended: all at once, since the library can end none alone.
+_ABANDONED_MAX = 1_024
 #: Addresses used per name: each is checked and tried for every connection, and a name may have thousands.
 _ADDRESSES_MAX = 16
 #: How long a query may take before a stale cached answer is used (RFC 8767 section 5 recommends 1.8 s).
@@ -33,36 +35,68 @@ class NoSuchName(OSError):
     """The name has no address, by an authoritative answer."""
 
 
+class _Ended(OSError):
+    """The query was ended without an answer."""
+
+
 class SystemLookup:
     """Resolves by the system's configuration: hosts file, name servers, search domains; sorted by RFC 6724.
 
     Pending queries take neither a thread nor a descriptor each, so that names whose servers don't respond never delay
     others. Only the modules `files` and `dns` of the name service switch are used. `servers` and `domains` replace the
-    system's.
+    system's. A call that is cancelled leaves its query to the library, which gives it up after many seconds: once there are
+    many of these, all are ended, and the others begin again.
     """
 
     def __init__(self, servers: Sequence[str] | None = None, domains: Sequence[str] | None = None) -> None:
         self._servers = servers
         self._domains = domains
         self._channel: pycares.Channel | None = None
+        self._abandoned: set[asyncio.Future[Sequence[str]]] = set()
+        # How often all queries were ended.
+        self._endings = 0
 
     async def __call__(self, host: str) -> Sequence[str]:
         """The addresses of `host`, in order of preference. Raises OSError, NoSuchName."""
+        while True:
+            endings = self._endings
+            try:
+                answer = self._ask(self._open_channel(), host)
+            except (pycares.AresError, UnicodeError) as error:
+                check_descriptors()
+                raise OSError(f"not resolvable: {error}") from error
+            try:
+                return await answer
+            except _Ended:
+                if endings == self._endings:
+                    raise
+            except asyncio.CancelledError:
+                if answer.cancelled():
+                    self._abandon(answer)
+                raise
+
+    def _ask(self, channel: pycares.Channel, host: str) -> asyncio.Future[Sequence[str]]:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Sequence[str]] = loop.create_future()
 
         def resolved(result: Any, error: int | None) -> None:
-            # Runs in the library's thread, or in this one before `getaddrinfo` returns.
+            # Runs in the library's thread, or in this one before `getaddrinfo` or `cancel` returns.
             with contextlib.suppress(RuntimeError):  # The loop is closed.
-                loop.call_soon_threadsafe(_settle, answer, result, error)
+                loop.call_soon_threadsafe(self._resolved, answer, result, error)
 
-        try:
-            channel = self._open_channel()
-            channel.getaddrinfo(host, None, family=socket.AF_UNSPEC, type=socket.SOCK_STREAM, callback=resolved)
-        except (pycares.AresError, UnicodeError) as error:
-            check_descriptors()
-            raise OSError(f"not resolvable: {error}") from error
-        return await answer
+        channel.getaddrinfo(host, None, family=socket.AF_UNSPEC, type=socket.SOCK_STREAM, callback=resolved)
+        return answer
+
+    def _resolved(self, answer: asyncio.Future[Sequence[str]], result: Any, error: int | None) -> None:
+        self._abandoned.discard(answer)
+        _settle(answer, result, error)
+
+    def _abandon(self, answer: asyncio.Future[Sequence[str]]) -> None:
+        self._abandoned.add(answer)
+        if len(self._abandoned) >= _ABANDONED_MAX and self._channel is not None:
+            self._abandoned.clear()
+            self._endings += 1
+            self._channel.cancel()
 
     def close(self) -> None:
         """Cancels every query."""
@@ -91,6 +125,9 @@ def _settle(answer: asyncio.Future[Sequence[str]], result: Any, error: int | Non
     except OSError as exhausted:
         answer.set_exception(exhausted)
         return
+    if error == pycares.errno.ARES_ECANCELLED:
+        answer.set_exception(_Ended("the query was ended"))
+        return
     kind = NoSuchName if error in _NO_SUCH_NAME else OSError
     answer.set_exception(kind(pycares.errno.strerror(error)))
 
@@ -100,18 +137,28 @@ class _Known(NamedTuple):
     fresh_until_ns: int
 
 
+class _Query:
+    """A query, and how many wait for its answer."""
+
+    __slots__ = ("task", "waiting")
+
+    def __init__(self, task: asyncio.Task[Sequence[str]]) -> None:
+        self.task, self.waiting = task, 0
+
+
 class Resolver:
     """Resolves names; concurrent lookups of one name share a query. Failures are not cached.
 
     A stale cached answer is used if a query takes long or fails, unless the answer is that the name does not exist. A
-    caller that is cancelled does not cancel the query, which others may await.
+    caller that is cancelled does not cancel the query, whose answer others may use; but a query that nobody waits for gives
+    way to others once there are as many as may be, so that names that don't resolve take no room from those that do.
     """
 
     def __init__(self, limits: CallbackLimits, lookup: Lookup) -> None:
         self._limits = limits
         self._lookup = lookup
         self._known: dict[str, _Known] = {}
-        self._queries: dict[str, asyncio.Task[Sequence[str]]] = {}
+        self._queries: dict[str, _Query] = {}
 
     @property
     def resolving(self) -> int:
@@ -128,20 +175,22 @@ class Resolver:
         usable = known is not None and now_ns < known.fresh_until_ns + self._limits.dns_stale_max_us * 1_000
         query = self._queries.get(host)
         if query is None:
-            if len(self._queries) >= self._limits.dns_lookups_max:
+            if len(self._queries) >= self._limits.dns_lookups_max and not self._make_room():
                 if known is not None and usable:
                     return known.addresses
                 raise ResolverFull(f"{len(self._queries)} names are being resolved, the maximum")
-            query = asyncio.get_running_loop().create_task(self._ask(host))
-            self._queries[host] = query
-            query.add_done_callback(lambda task: self._answered(host, task))
-        if known is None or not usable:
-            return await asyncio.shield(query)
-        await asyncio.wait({query}, timeout=_STALE_ANSWER_AFTER_S)
-        if not query.done():
+            query = self._begin(host)
+        query.waiting += 1
+        try:
+            if known is None or not usable:
+                return await asyncio.shield(query.task)
+            await asyncio.wait({query.task}, timeout=_STALE_ANSWER_AFTER_S)
+        finally:
+            query.waiting -= 1
+        if not query.task.done():
             return known.addresses
         try:
-            return query.result()
+            return query.task.result()
         except NoSuchName:
             raise
         except OSError:
@@ -150,7 +199,27 @@ class Resolver:
     def close(self) -> None:
         """Cancels all queries."""
         for query in self._queries.values():
-            query.cancel()
+            query.task.cancel()
+
+    def _begin(self, host: str) -> _Query:
+        query = self._queries[host] = _Query(asyncio.get_running_loop().create_task(self._ask(host)))
+
+        def answered(task: asyncio.Task[Sequence[str]]) -> None:
+            # One that gave way may have been replaced.
+            if self._queries.get(host) is query:
+                del self._queries[host]
+            if not task.cancelled():
+                task.exception()  # Callers raise it; marks it as retrieved if none is left.
+
+        query.task.add_done_callback(answered)
+        return query
+
+    def _make_room(self) -> bool:
+        """Ends the queries that nobody waits for; whether there are any."""
+        unwanted = [host for host, query in self._queries.items() if not query.waiting]
+        for host in unwanted:
+            self._queries.pop(host).task.cancel()
+        return bool(unwanted)
 
     async def _ask(self, host: str) -> Sequence[str]:
         try:
@@ -166,8 +235,3 @@ class Resolver:
             del self._known[next(iter(self._known))]
         self._known[host] = _Known(addresses, time.monotonic_ns() + self._limits.dns_ttl_us * 1_000)
         return addresses
-
-    def _answered(self, host: str, task: asyncio.Task[Sequence[str]]) -> None:
-        del self._queries[host]
-        if not task.cancelled():
-            task.exception()  # Callers raise it; marks it as retrieved if none is left.

@@ -5,8 +5,9 @@ Responses show `[redacted]` in place of a secret, and a request that sends it ba
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from urllib.parse import unquote, unquote_plus
 
@@ -23,7 +24,13 @@ _SECRET = re.compile(
     r"|(?:api|access|private|account|subscription|shared|master|signing|encryption|license)[-_.]?key"
 )
 #: Whole names of secrets, too short or too common to match within others.
-_SECRET_NAMES = frozenset({"key", "sig", "pwd", "pass", "pin", "sid", "code", "x-key"})
+_SECRET_NAMES = frozenset({"key", "sig", "pwd", "pass", "pin", "sid", "code", "x-honeycomb-team"})
+#: Services have keys of many names. Those that name a thing instead are no secrets.
+_KEY = re.compile(r"[-_.]key\Z")
+_PLAIN_KEY = re.compile(
+    r"(?:idempotency|idempotent|deduplication|dedup|cache|surrogate|partition|row|range|hash|sort|primary|foreign|public"
+    r"|group|ordering|order|routing|concurrency|lock|message|object|project|issue|error|translation|websocket)[-_.]key\Z"
+)
 #: Names that match but are no secrets.
 _PLAIN_NAMES = frozenset({"www-authenticate", "proxy-authenticate", "authority", ":authority", "author", "x-author"})
 #: A value that is a credential in any header.
@@ -31,8 +38,10 @@ _CREDENTIAL = re.compile(r"(?:basic|bearer|digest|negotiate|token|apikey)\s+\S",
 
 _QUERY = re.compile(r"[?#]")
 _USERINFO = re.compile(r"//[^/?#\s]*@")
-#: No character class overlaps its neighbours, so that a search passes each character once.
+#: A parameter of a URL within a text. No character class overlaps its neighbours: a search passes each character once.
 _PARAMETER = re.compile(r"([?&;])([^?=&;#\s]+)=([^&;#\s>\"]*)")
+#: The name of a parameter in a URL that stands alone. The value of a secret one goes on to the next `&`, whatever is in it.
+_PARAMETER_NAME = re.compile(r"[?&;]([^?=&;#\s]+)=")
 #: A member of a JSON object, whole or cut at the end of the text: its name, and the text or number that it has.
 _MEMBER = re.compile(r'"([^"\\]{1,64})"(\s*:\s*)("(?:[^"\\]|\\.)*(?:"|\\?$)|-?\d[\d.eE+-]*)')
 #: A name and its value in plain text, as in headers, forms and settings.
@@ -57,7 +66,9 @@ def _verdict(name: str) -> bool:
     folded = name.strip().lower()
     if folded in _PLAIN_NAMES:
         return False
-    return folded in _SECRET_NAMES or _SECRET.search(folded) is not None
+    if folded in _SECRET_NAMES or _SECRET.search(folded) is not None:
+        return True
+    return _KEY.search(folded) is not None and _PLAIN_KEY.search(folded) is None
 
 
 _remembered_verdict = lru_cache(maxsize=4_096)(_verdict)
@@ -83,7 +94,10 @@ def redact_url(url: str) -> str:
     fragment, which is never sent."""
     if "=" not in url and "@" not in url and "#" not in url:
         return url
-    return redact_parameters(url.partition("#")[0])
+    url = url.partition("#")[0]
+    if "@" in url:
+        url = _USERINFO.sub(f"//{REDACTED}@", url)
+    return _replaced(url, lambda _: REDACTED)
 
 
 def redact_parameters(text: str) -> str:
@@ -94,14 +108,28 @@ def redact_parameters(text: str) -> str:
 
 
 def replace_secrets_in(url: str, change: Callable[[str], str]) -> str:
-    """The URL with the secrets in its query changed, unless they are empty. Before its host, no URL that may be called has
-    any."""
+    """The URL, without a fragment, with the secrets in its query changed, unless they are empty. Before its host, no URL that
+    may be called has any."""
+    return _replaced(url, lambda value: change(value) if value else value)
 
-    def parameter(match: re.Match[str]) -> str:
-        separator, name, value = match.groups()
-        return f"{separator}{name}={change(value)}" if value and is_secret_name(unquote_plus(name)) else match[0]
 
-    return _PARAMETER.sub(parameter, url) if "=" in url else url
+def _replaced(url: str, change: Callable[[str], str]) -> str:
+    parts, done = [], 0
+    for begin, end in _secret_values(url):
+        parts += [url[done:begin], change(url[begin:end])]
+        done = end
+    return "".join((*parts, url[done:])) if parts else url
+
+
+def _secret_values(url: str) -> Iterator[tuple[int, int]]:
+    """Where the values of a URL's secret parameters begin and end."""
+    at = 0
+    while (match := _PARAMETER_NAME.search(url, at)) is not None:
+        at = match.end()
+        if is_secret_name(unquote_plus(match[1])):
+            end = url.find("&", at)
+            begin, at = at, len(url) if end < 0 else end
+            yield begin, at
 
 
 def redact_text(text: str) -> str:
@@ -130,24 +158,31 @@ def secrets_of(url: str, headers: Iterable[tuple[str, str]]) -> tuple[bytes, ...
     """The secrets of a request that a response may repeat: values of parameters, as in the URL and decoded; and those of
     headers, whole and in parts (a token without its scheme, each cookie)."""
     found = secret_parameters(url)
+    # Some receivers take a semicolon for the end of a parameter.
+    found += [value.partition(";")[0] for value in found if ";" in value]
     found += [decode(value) for value in found if "%" in value or "+" in value for decode in (unquote, unquote_plus)]
     for name, value in headers:
         if is_secret(name, value):
-            found += [value, *_VALUE_PARTS.split(value)]
+            found += [value, value.partition(" ")[2], *_VALUE_PARTS.split(value)]
     # The longest first: shorter ones are parts of longer ones.
     return tuple(sorted(echoes(found), key=lambda secret: (-len(secret), secret))) if found else ()
 
 
 def echoes(secrets: Iterable[str]) -> set[bytes]:
-    """Those of the secrets that are looked for in a response: shorter ones occur by chance."""
-    return {text.encode("utf-8", "replace") for text in secrets if len(text) >= _ECHO_CHARS_MIN}
+    """What is looked for in a response: the secrets, but for short ones, which occur by chance; as they are, and as JSON has
+    them, with and without escapes that it does not need."""
+    found = {text for text in secrets if len(text) >= _ECHO_CHARS_MIN}
+    found |= {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for text in found for ascii_only in (False, True)}
+    found |= {text.replace("/", "\\/") for text in found}
+    return {text.encode("utf-8", "replace") for text in found}
 
 
 def secret_parameters(url: str) -> list[str]:
     """The values that `redact_url` replaces in the URL's query."""
     if "?" not in url:
         return []
-    return [value for _, name, value in _PARAMETER.findall(url) if is_secret_name(unquote_plus(name))]
+    url = url.partition("#")[0]
+    return [url[begin:end] for begin, end in _secret_values(url)]
 
 
 def _redact_parameter(match: re.Match[str]) -> str:

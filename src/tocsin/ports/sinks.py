@@ -30,7 +30,7 @@ class EventNotTaken(Event, frozen=True):
 
 class EventsLost(Event, frozen=True):
     """Events were removed that no sink has taken. `reason` is backlog (there were more than `sink_backlog_max`; a gap event
-    states it), damaged (the same), or no_sink (the namespace has none any more)."""
+    states it), damaged (the same), or no_sink (the namespace has none any more, or was deleted)."""
 
     namespace: str
     events: int

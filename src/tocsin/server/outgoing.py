@@ -10,6 +10,7 @@ import structlog
 
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.http import HttpCaller
+from tocsin.model.errors import ConfigError
 from tocsin.model.subjects import SubjectTargets
 from tocsin.model.validation import InputRules
 from tocsin.ports.clock import Clock
@@ -22,6 +23,7 @@ from tocsin.settings import Settings
 from tocsin.targets.callers import ByScheme
 from tocsin.targets.credentials import CredentialCaller
 from tocsin.targets.signing_keys import SigningKeys
+from tocsin.telemetry.clock import SystemClock
 
 if TYPE_CHECKING:
     from tocsin.targets.nats import NatsCaller
@@ -91,6 +93,13 @@ def signing_keys(settings: Settings, records: Records, clock: Clock, seals: Seal
     if settings.public_url is None or not is_installed("oidc"):
         return None
     return SigningKeys(records, clock, seals, settings.public_url, settings.engine.store_timeout_us / 1e6)
+
+
+def known_signing_keys(settings: Settings, records: Records, seals: Seals) -> SigningKeys:
+    """The same for a command, which signs nothing. Raises ConfigError where the extra is not installed."""
+    if not is_installed("oidc"):
+        raise ConfigError("what signs JWTs is not installed; install tocsin[oidc]")
+    return SigningKeys(records, SystemClock(), seals, "", settings.engine.store_timeout_us / 1e6)
 
 
 def _close_egress(settings: Settings, egress: EgressPolicy, rules: InputRules, client: HttpCaller) -> None:

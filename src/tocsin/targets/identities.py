@@ -22,10 +22,9 @@ from tocsin.model.retry import backoff_us
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Identity, Request, Requester, Result, Tls
 from tocsin.ports.seals import SealBroken, Seals
+from tocsin.targets.fetches import Fetches
 from tocsin.targets.tls import BadCertificate, is_secured, tls_of
 
-#: Requests for tokens at once on a node.
-FETCHES_MAX = 4
 #: How long a token endpoint may take.
 FETCH_TIMEOUT_US = 10_000_000
 #: The pauses between attempts to fetch a token: the first, doubled up to the last.
@@ -78,7 +77,7 @@ class Tools:
     seals: Seals
     signer: JwtSigner | None
     ready: Callable[[], object]
-    fetches: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(FETCHES_MAX))
+    fetches: Fetches = field(default_factory=Fetches)
     #: Certificates are read of one credential after another, so that many keep no threads from others.
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -319,10 +318,11 @@ class _Issued(_Bearing):
         credential, tools = self.credential, self._tools
         try:
             secret = _secret(credential, tools)
-            async with tools.fetches:
+            async with tools.fetches.place(credential.namespace, tools.client.destination(credential.token_url)):
                 if credential.ca and self._issuer_tls is None:
                     # Once, and elsewhere: to read the system's authorities holds up a thread for tens of milliseconds.
-                    self._issuer_tls = await asyncio.to_thread(tls_of, credential, secret, to_issuer=True)
+                    async with tools.reading:
+                        self._issuer_tls = await asyncio.to_thread(tls_of, credential, secret, to_issuer=True)
                 asked_at = tools.clock.boottime_us()
                 value, lifetime_us = await _ask(tools.client, credential, secret, self._issuer_tls)
         except (SealBroken, BadCertificate, TokenRefused) as error:

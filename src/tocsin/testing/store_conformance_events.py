@@ -87,3 +87,22 @@ class EventConformance(StoreSuite):
         )
         found = await store.list(query)
         assert (found.rows, found.cursor) == ([timer], None)
+
+    async def test_a_list_by_their_name_has_the_first_event(self, store: Store) -> None:
+        batch, rows = await claimed(store), [event(number) for number in range(1, 40)]
+        others = [
+            each._replace(namespace=f"other{EVENTS_SUFFIX}", uuid=each.uuid[::-1], execute_at=each.execute_at - 100)
+            for each in rows
+        ]
+        await store.apply([replace(batch, upserts=[row(1, 10), *others, *rows])])
+        found, cursor = list[bytes](), None
+        for _ in range(100):
+            query = ListQuery(
+                (f"default{EVENTS_SUFFIX}",), (0,), frozenset({Status.PENDING}), execute_after=TIMERS_END_US,
+                cursor=cursor, limit=1, scan_rows_max=20,
+            )  # fmt: skip
+            page = await store.list(query)
+            found += [each.uuid for each in page.rows]
+            if found or (cursor := page.cursor) is None:
+                break
+        assert found == [rows[0].uuid]

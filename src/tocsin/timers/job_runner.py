@@ -44,6 +44,7 @@ from tocsin.model.job import SAMPLE_CHARS_MAX, SAMPLES_MAX, Job, JobCounts, JobE
 from tocsin.ports.audit import Actor, AuditLog
 from tocsin.tasks import end_tasks, spawn
 from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.event_feed import FORMER_AFTER_US
 from tocsin.timers.job_rows import CallsHere, JobRow, Page, read_page
 from tocsin.timers.jobs import (
     JOBS,
@@ -79,6 +80,9 @@ _CLIENTS_WAITING_MAX, _CLIENTS_FIRST_US, _CLIENTS_CHECK_S = 100, US_PER_SECOND, 
 #: The place is stored at the end of the part in which so long is over: each second, or each other one while clients' writes
 #: wait.
 _SAVE_INTERVAL_US = US_PER_SECOND - _PART_US
+#: How long the deletion of a namespace waits for a sink that takes nothing, and how often it looks for events. What is left
+#: is recognized as that of a former namespace if another one gets the name.
+SINK_WAIT_US, _EVENTS_CHECK_S = 2 * FORMER_AFTER_US, 0.2
 #: Pause before a call is repeated that failed.
 _RETRY_S = 0.5
 
@@ -382,6 +386,7 @@ class _Run:
                 if refused := await self._delete_rows(deletion):
                     await self._end(JobState.FAILED, refused)
                     return
+                await self._let_events_go(deletion)
                 await self._repeated(deletion.forget_failures)
                 await self._repeated(deletion.forget_tokens)
                 await self._repeated(partial(deletion.withdraw, self._record))
@@ -432,6 +437,22 @@ class _Run:
         if not self._runs_here():
             raise _Superseded
         await self._repeated(partial(deletion.forget, rows))
+
+    async def _let_events_go(self, deletion: NamespaceDeletion) -> None:
+        """Waits until the namespace's sink has taken all of its events, or none of them for a while."""
+        clock, first, since_us = self._context.clock, None, 0
+        while (found := await self._repeated(deletion.first_event)) is not None:
+            now_us = clock.boottime_us()
+            if found != first:
+                first, since_us = found, now_us
+            elif now_us - since_us >= SINK_WAIT_US:
+                return
+            if self._is_save_due():
+                await self._save()
+            # Behind the events of others, the search reads these.
+            await asyncio.sleep(_EVENTS_CHECK_S + (clock.boottime_us() - now_us) / 1e6)
+            if not self._runs_here():
+                raise _Superseded
 
     async def _repeated(self, call: Callable[[], Awaitable[T]]) -> T:
         """The result of the call, made again until it neither finds something unavailable nor fails in the store."""

@@ -3,6 +3,7 @@
     begin       the job is durable, then the namespace is marked: creates and changes are refused, and nothing fires
     settle      no create that was on its way can become durable any more
     passes      live rows are deleted at their owners, and what is left of each timer is forgotten, until nothing is found
+    events      the namespace's sink gets its last events, as long as it takes any
     failures    what is listed as failed of timers of which nothing else is left
     withdraw    keys lose the namespace, and its other jobs and its flows are removed
     remove      the record goes last, so that an interrupted job finds the namespace marked
@@ -25,10 +26,12 @@ from tocsin.model.job import Job
 from tocsin.model.timer import Status
 from tocsin.ports.observer import Observer
 from tocsin.ports.store import (
+    EVENTS_SUFFIX,
     FLOWS_SUFFIX,
     NOTIFICATIONS_SUFFIX,
     TIMERS_END_US,
     FailurePlace,
+    FireKey,
     ListCursor,
     ListQuery,
     Store,
@@ -153,6 +156,18 @@ class NamespaceDeletion:
             uuids.setdefault(shard_id, []).append(uuid)
         for shard_id, some in uuids.items():
             await self._service.namespaces.read(self._store.forget(shard_id, some))
+
+    async def first_event(self) -> FireKey | None:
+        """The first event of the namespace that is still stored: its sink has not taken it. None if there is none."""
+        namespaces, cursor, pending = self._service.namespaces, None, frozenset({Status.PENDING})
+        name, shards = self._name + EVENTS_SUFFIX, namespaces.shards_of([self._name])
+        while True:
+            query = ListQuery((name,), shards, pending, execute_after=TIMERS_END_US, cursor=cursor, limit=1)
+            page = await namespaces.read(self._store.list(query))
+            for row in page.rows:
+                return row.execute_at, row.uuid
+            if (cursor := page.cursor) is None:
+                return None
 
     async def forget_failures(self) -> None:
         """Removes what is left of timers that are listed as failed and of which no list finds anything else."""

@@ -30,8 +30,11 @@ class Names:
 class NameServer(asyncio.DatagramProtocol):
     """Answers every name with 127.0.0.1, but names in `.missing` with NXDOMAIN, and those in `.silent` not at all."""
 
+    silent = ".silent"
+
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self._was_asked = asyncio.Event()
         self.address = ""
         self._transport: asyncio.DatagramTransport
 
@@ -42,6 +45,12 @@ class NameServer(asyncio.DatagramProtocol):
 
     async def __aexit__(self, *_: object) -> None:
         self._transport.close()
+
+    async def has_been_asked(self, *names: str) -> None:
+        """Returns once it has been asked for all of the names."""
+        while not set(names) <= set(self.asked):
+            self._was_asked.clear()
+            await self._was_asked.wait()
 
     def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
         """Listens."""
@@ -55,7 +64,8 @@ class NameServer(asyncio.DatagramProtocol):
             at += 1 + data[at]
         name = ".".join(labels).lower()
         self.asked.append(name)
-        if name.endswith(".silent"):
+        self._was_asked.set()
+        if name.endswith(self.silent):
             return
         code = NO_SUCH_NAME if name.endswith(".missing") else NO_ERROR
         found = b""

@@ -71,6 +71,46 @@ async def test_lookups_beyond_the_limit_are_not_sent(receive: Any, client_with: 
     assert names.asked == ["hooks.example"]
 
 
+async def test_lookups_that_nobody_waits_for_give_way(receive: Any, client_with: Any) -> None:
+    receiver = await receive(keep_answering)
+    names = Names(hooks_example=["127.0.0.1"])
+    ended = []
+
+    async def lookup(host: str) -> Sequence[str]:
+        if host.endswith(".silent"):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(host)
+        return await names(host)
+
+    client = client_with(lookup=lookup, limits=CallbackLimits(dns_lookups_max=2))
+    waiting = client.begin("http://h1.silent/")
+    assert (await client.call("http://h2.silent/", timeout_us=1_000)).outcome.code == "TIMEOUT"
+    assert (client.caller.resolving, ended) == (2, [])
+    assert (await client.call(f"http://hooks.example:{receiver.port}/")).outcome == TOOK
+    assert ended == ["h2.silent"] and not waiting.done()
+    client.begin("http://h3.silent/")
+    assert (await client.call("http://h4.silent/")).outcome.code == "RESOLVER_FULL"
+
+
+async def test_queries_that_nobody_waits_for_are_ended_and_others_go_on(server: NameServer, monkeypatch: Any) -> None:
+    monkeypatch.setattr(resolver, "_ABANDONED_MAX", 10)
+    lookup = SystemLookup([server.address])
+    loop = asyncio.get_running_loop()
+    wanted = loop.create_task(lookup("wanted.silent"))
+    abandoned = [loop.create_task(lookup(f"h{n}.silent")) for n in range(10)]
+    await server.has_been_asked("wanted.silent", "h9.silent")
+    server.silent = ".nobody"
+    for task in abandoned:
+        task.cancel()
+    # As often as it takes the library to ask again by itself, it waits seconds each time.
+    assert await asyncio.wait_for(wanted, 1.5) == ["127.0.0.1"]
+    assert lookup._channel is not None
+    assert await asyncio.to_thread(lookup._channel.wait, 0.1), "the abandoned queries go on"
+    lookup.close()
+
+
 async def test_a_stale_address_is_used_on_server_failure_but_not_for_a_removed_name(monkeypatch: Any) -> None:
     monkeypatch.setattr(resolver, "_STALE_ANSWER_AFTER_S", 0.01)
     over = asyncio.Event()

@@ -19,6 +19,7 @@ from tests.integration.server.conftest import serving
 from tests.integration.server.test_agent_flow import finished, new_id, submit
 from tests.integration.server.test_credentials import ended, waits_for
 from tests.support.calls import Api, Inbox
+from tests.support.command import command
 from tests.support.http import Client, Receiver
 from tests.support.identity_provider import PROGRAM_SECRET, identity_provider
 from tests.support.patience import PATIENCE_S
@@ -196,6 +197,28 @@ async def test_jwts_are_verified_by_the_published_keys(tmp_path: Path) -> None:
         assert token.claims["iss"] == configuration["issuer"]
         assert (token.claims["sub"], token.claims["aud"]) == ("tocsin:default:partner", "https://receiver.test")
         assert token.claims["exp"] - token.claims["iat"] == 300
+
+
+async def test_a_signing_key_is_replaced_while_the_server_runs(tmp_path: Path) -> None:
+    env = {"TOCSIN_PUBLIC_URL": "https://timers.example"}
+    async with serving(tmp_path, "--no-agent", env=env) as server:
+        api, place = Api(server), ("keys", "signing", "--data-dir", str(server.data_dir))
+        jwks = "http://{}:{}/.well-known/jwks.json".format(*server.address())
+        code, _, err = await command(*place, "--replace")
+        assert code != 0 and "there is none" in err
+        await api("credentials/put", **NAMED, type="jwt", audience="https://receiver.test")
+        async with asyncio.timeout(PATIENCE_S):
+            while len(first := (await read(jwks)).json()["keys"]) != 1:  # noqa: ASYNC110 -- no signal
+                await asyncio.sleep(0.05)
+        code, out, err = await command(*place, "--replace", "--json")
+        assert code == 0, err
+        rows = json.loads(out)
+        assert [row["state"] for row in rows] == ["former", "signs"] and rows[0]["kid"] == first[0]["kid"]
+        async with asyncio.timeout(PATIENCE_S):
+            while [key["kid"] for key in (await read(jwks)).json()["keys"]] != [row["kid"] for row in rows]:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        code, out, _ = await command(*place)
+        assert code == 0 and "signs" in out
 
 
 async def test_jwts_need_a_public_url(tmp_path: Path) -> None:

@@ -310,29 +310,31 @@ async def test_only_subjects_of_the_namespace_are_sinks(tmp_path: Path, shared_n
         assert (await api("namespaces/update", name="shop", eventSink=f"nats://{prefix}.events"))[0] == 200
 
 
-async def test_events_of_a_deleted_namespace_go_with_it(
+async def test_a_deleted_namespace_stays_until_its_sink_has_its_last_events(
     tmp_path: Path, shared_nats: NatsServer, stream: Stream, prefix: str
 ) -> None:
     env = _env(shared_nats.url, f"shop={prefix}")
     async with serving(tmp_path, "--no-agent", env=env) as server:
         api = Api(server, namespace="shop")
-        # No stream takes them.
+        # No stream takes them yet.
         await api("namespaces/create", name="shop", eventSink=f"nats://{prefix}")
         for number in range(3):
             await api.create(f"t{number}", "http://127.0.0.1:9/", delay="1h")
         status, answer = await api("namespaces/delete", name="shop", cancelPending=True)
         assert status in (200, 202), answer
-        await until(lambda: waiting(server) == [])
+        await until(lambda: len(waiting(server)) == 3)
+        assert (await api("namespaces/get", name="shop"))[0] == 200
+        await stream.add()
+        assert {event["timerId"] for event in await stream.events(3)} == {"t0", "t1", "t2"}
         async with asyncio.timeout(PATIENCE_S):
             while (await api("namespaces/get", name="shop"))[0] != 404:  # noqa: ASYNC110 -- no signal
                 await asyncio.sleep(0.05)
-        await until(lambda: waiting(server) == [])
-        # One of the same name does not get them.
-        await stream.add()
+        assert waiting(server) == []
+        # One of the same name has none of them.
         await api("namespaces/create", name="shop", eventSink=f"nats://{prefix}")
         await api.create("new", "http://127.0.0.1:9/", delay="1h")
         assert (await api("timers/delete", namespace="shop", timerId="new"))[0] == 204
-        assert [event["timerId"] for event in await stream.events(1)] == ["new"]
+        assert [event["timerId"] for event in (await stream.events(4))[3:]] == ["new"]
 
 
 async def test_commands_and_files_give_a_namespace_its_sink(

@@ -19,11 +19,16 @@ const redacted = "[redacted]"
 // The server's rule of what is a secret. It is repeated here so that a secret in the wrong argument is refused by
 // `terraform validate`, before it gets into a plan or a state; a test compares it with a server's.
 var (
-	secretNames = []string{"key", "sig", "pwd", "pass", "pin", "sid", "code", "x-key"}
+	secretNames = []string{"key", "sig", "pwd", "pass", "pin", "sid", "code", "x-honeycomb-team"}
 	plainNames  = []string{"www-authenticate", "proxy-authenticate", "authority", ":authority", "author", "x-author"}
 	secretParts = regexp.MustCompile(
 		`auth|cookie|token|secret|passw|passphrase|passcode|credential|session|signature|jwt|bearer|csrf|xsrf|otp` +
 			`|(api|access|private|account|subscription|shared|master|signing|encryption|license)[-_.]?key`,
+	)
+	keyName      = regexp.MustCompile(`[-_.]key$`)
+	plainKeyName = regexp.MustCompile(
+		`(idempotency|idempotent|deduplication|dedup|cache|surrogate|partition|row|range|hash|sort|primary|foreign|public` +
+			`|group|ordering|order|routing|concurrency|lock|message|object|project|issue|error|translation|websocket)[-_.]key$`,
 	)
 	credential = regexp.MustCompile(`(?i)^(basic|bearer|digest|negotiate|token|apikey)\s+\S`)
 	userInfo   = regexp.MustCompile(`//[^/?#\s]*@`)
@@ -35,7 +40,10 @@ func isSecretName(name string) bool {
 	if slices.Contains(plainNames, folded) {
 		return false
 	}
-	return slices.Contains(secretNames, folded) || secretParts.MatchString(folded)
+	if slices.Contains(secretNames, folded) || secretParts.MatchString(folded) {
+		return true
+	}
+	return keyName.MatchString(folded) && !plainKeyName.MatchString(folded)
 }
 
 // isSecretHeader reports whether the server takes a header's value for a secret, by its name or by its form.

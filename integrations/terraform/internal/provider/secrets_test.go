@@ -211,6 +211,7 @@ func TestTheRuleOfSecretsIsTheServers(t *testing.T) {
 		"passport", "password",
 		"x-encryption-key", "x-public-key", "masterkey", "x-bearer", "jwt", "x-csrf", "pwd", "pwds", "credentials",
 		"subscription-key", "x-access-keys",
+		"x-functions-key", "aeg-sas-key", "app.key", "x-honeycomb-team", "x-monkey", "x-cache-key", "partition_key", "idempotency-key",
 	} {
 		if hidden := shown(receiver, map[string]string{name: "7"}).Headers[name] == redacted; hidden != isSecretHeader(name, "7") {
 			t.Errorf("the server hides header %s: %v", name, hidden)
@@ -232,6 +233,7 @@ func TestTheRuleOfSecretsIsTheServers(t *testing.T) {
 		"https://shop.example/?%74oken=7", "https://shop.example/?to%ken=7", "https://shop.example/?token",
 		"https://shop.example/?token=", "https://shop.example/?a=1&pin=2",
 		"https://shop.example/?a=token", "https://shop.example/?a+key=1", "https://shop.example/?api+key=1",
+		"https://shop.example/?a=b;token=7", "https://shop.example/?app-key=7;a=b",
 	} {
 		if hidden := shown(address, nil).CallbackURL != address; hidden != hasSecret(address) {
 			t.Errorf("the server hides a part of %s: %v", address, hidden)

@@ -14,6 +14,7 @@ import msgspec
 
 from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.errors import RecordUndecodable, StoreError
+from tocsin.model.instants import parse_instant
 from tocsin.model.namespace import Namespace
 from tocsin.model.retry import backoff_us
 from tocsin.model.sink import GAP, SinkEvent, decode_event, encode_event, gap_event
@@ -29,23 +30,29 @@ from tocsin.timers.engine.shard import Shard
 from tocsin.timers.engine.window import Window
 
 #: Outcomes that concern all sinks: they are on one server. TIMEOUT does not: a mere subscriber acknowledges nothing.
-_SERVER_AWAY = frozenset({"CONNECTION_FAILED", "CONNECTION_CLOSED", "SHUTDOWN"})
+_SERVER_AWAY, _SILENT = frozenset({"CONNECTION_FAILED", "CONNECTION_CLOSED", "SHUTDOWN"}), "TIMEOUT"
 #: Least time between two removals of a few events beyond the backlog: each rewrites the gap. At most so many go in one chunk
 #: with their gap, for which every store has room, and so many at once.
 _LOSE_INTERVAL_US, _LOST_MAX, _LOST_AT_ONCE = 1_000_000, 50, 500
 #: Published and other events whose rows wait for being deleted, at which a pass ends.
 _REMOVED_MAX = 1_000
+#: Silent sinks of a shard that are asked at once, beside the events of others.
+_PROBES_MAX = 8
 #: Events that are tried between two removals, so that a shard at its limit goes on publishing.
 _TRIED_BETWEEN = 10
+#: An event that was written so long before its namespace was created is of a former one of that name. What is less may be due
+#: to clocks; the deletion of a namespace waits longer for its events.
+FORMER_AFTER_US = 30_000_000
 #: Characters of the reason why a sink has not taken an event.
 _DETAIL_CHARS_MAX = 200
 
 
 class _Lane:
     """The events of one namespace in a shard: its sink has taken everything up to `after`. `behind`: it has not taken what
-    follows, which is tried again at `again_at`; since when that is so, `behind_since` (boot time)."""
+    follows, which is tried again at `again_at`; since when that is so, `behind_since` (boot time). `silent`: it did not
+    answer the last time; `probed`: whether it does is being found out."""
 
-    __slots__ = ("after", "again_at", "behind", "behind_since", "failures")
+    __slots__ = ("after", "again_at", "behind", "behind_since", "failures", "probed", "silent")
 
     def __init__(self) -> None:
         self.after = EVENTS_START
@@ -53,17 +60,24 @@ class _Lane:
         self.behind_since: int | None = None
         self.failures = 0
         self.again_at = 0
+        self.silent = self.probed = False
 
 
 class _Feed:
     """The events of one shard under one claim."""
 
-    def __init__(self, shard: Shard, window: Window, context: Context) -> None:
+    def __init__(
+        self,
+        shard: Shard,
+        window: Window,
+        context: Context,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
         self.window = window
         #: Set when there may be something to do.
         self.wake = asyncio.Event()
         self.lanes: dict[str, _Lane] = {}
-        self._shard, self._context, self._log = shard, context, window.events
+        self._shard, self._context, self._log, self._spawn = shard, context, window.events, spawn
         # Up to where everything was read, and taken or left to a lane.
         self._read_to = EVENTS_START
         self._paused_until = self._lose_at = 0
@@ -103,7 +117,8 @@ class _Feed:
         if paused:
             return
         self._lost = False
-        due = [lane for lane in self.lanes.values() if lane.behind and boot_us >= lane.again_at]
+        self._probe_silent(boot_us)
+        due = [lane for lane in self.lanes.values() if lane.behind and not lane.silent and boot_us >= lane.again_at]
         if due or self._read_to < log.committed_to:
             await self._publish_from(min(self._read_to, *(lane.after for lane in due), log.committed_to), due)
         if not loses and self._at_limit():
@@ -167,7 +182,7 @@ class _Feed:
         lane = self.lanes.setdefault(namespace, _Lane())
         if lane.behind or row.key <= lane.after:
             return True
-        known, url = self._context.namespaces.get(namespace), self._context.sinks.get(namespace)
+        known, url = self._known(namespace)
         if known is not None and known.damaged is not None:
             self._leave(lane, namespace, "NAMESPACE_DAMAGED", known.damaged)
             return True
@@ -183,6 +198,10 @@ class _Feed:
             lane.behind, lane.again_at = True, 0
             self._replace(namespace, [row], "damaged")
             return True
+        if _is_of_former(event, known, self._context.clock.now_us()):
+            self._remove(row)
+            self._context.observe(EventsLost(namespace, 1, "no_sink"))
+            return True
         self._tried += 1
         outcome = await self._publish(event, f"{url}.{event.type}", known, row.record)
         if self._shard.window is not self.window:
@@ -197,6 +216,10 @@ class _Feed:
             self._paused_until = lane.again_at
             return False
         return True
+
+    def _known(self, namespace: str) -> tuple[Namespace | None, str | None]:
+        """The namespace and its sink."""
+        return self._context.namespaces.get(namespace), self._context.sinks.get(namespace)
 
     async def _publish(self, event: SinkEvent, url: str, namespace: Namespace, record: bytes) -> Outcome:
         now_us = self._context.clock.now_us()
@@ -233,10 +256,14 @@ class _Feed:
 
     def _leave(self, lane: _Lane, namespace: str, code: str, detail: str) -> None:
         """The sink has not taken the event: the lane is behind until it is tried again."""
-        limits, boot_us = self._context.limits, self._context.clock.boottime_us()
-        lane.failures += 1
         # Nothing of the lane lies between, so that the next try need not read what others have left.
         lane.after = max(lane.after, self._read_to)
+        self._postpone(lane, namespace, code, detail)
+
+    def _postpone(self, lane: _Lane, namespace: str, code: str, detail: str) -> None:
+        limits, boot_us = self._context.limits, self._context.clock.boottime_us()
+        lane.failures += 1
+        lane.silent = code == _SILENT
         pause_us = backoff_us(lane.failures, limits.sink_pause_initial_us, limits.sink_pause_max_us)
         lane.behind, lane.again_at = True, boot_us + int(pause_us * self._context.random.uniform(0.5, 1.0))
         if lane.behind_since is None:
@@ -246,6 +273,57 @@ class _Feed:
     def _remove(self, row: StoredRow) -> None:
         self._log.removed[row.uuid] = None
         self._shard.lane.schedule(self._shard, urgent=False)
+
+    # ------------------------------------------------------------------ silent sinks
+
+    def _probe_silent(self, boot_us: int) -> None:
+        """Has sinks asked that were silent, beside the events of others, which would wait for them otherwise: those that are
+        due for the longest time, as many as may be."""
+        room = _PROBES_MAX - sum(lane.probed for lane in self.lanes.values())
+        due = [
+            (lane.again_at, namespace)
+            for namespace, lane in self.lanes.items()
+            if lane.silent and not lane.probed and boot_us >= lane.again_at
+        ]
+        for _, namespace in sorted(due)[:room]:
+            self.lanes[namespace].probed = True
+            self._spawn(self._probe(self.lanes[namespace], namespace))
+
+    async def _probe(self, lane: _Lane, namespace: str) -> None:
+        """Publishes the first event of a lane whose sink was silent. If it answers, or the event is not to be published, the
+        lane takes its turns again; the event is then published once more, under the same id."""
+        try:
+            row = await self._first_of(lane, namespace)
+            outcome = None if row is None else await self._outcome_of(row, namespace)
+        except StoreError as error:
+            self._context.observe(LoadFailed(self._shard.shard_id, str(error)))
+            return
+        finally:
+            lane.probed = False
+        if isinstance(outcome, NoResponse) and outcome.code == _SILENT:
+            self._postpone(lane, namespace, outcome.code, outcome.detail)
+        else:
+            lane.silent = False
+        self.wake.set()
+
+    async def _first_of(self, lane: _Lane, namespace: str) -> StoredRow | None:
+        after, upto = lane.after, self._log.committed_to
+        while after < upto and not self.ended:
+            leaving = self._log.leaving()
+            rows, after = await self._page(after)
+            for row in rows:
+                if row.namespace == namespace + EVENTS_SUFFIX and row.uuid not in leaving:
+                    return row
+        return None
+
+    async def _outcome_of(self, row: StoredRow, namespace: str) -> Outcome | None:
+        """What becomes of the event if it is published; None if it is not to be."""
+        (known, url), event = self._known(namespace), _readable(row)
+        if self.ended or known is None or known.damaged is not None or url is None or event is None:
+            return None
+        if _is_of_former(event, known, self._context.clock.now_us()):
+            return None
+        return await self._publish(event, f"{url}.{event.type}", known, row.record)
 
     # ------------------------------------------------------------------ losing
 
@@ -282,6 +360,15 @@ class _Feed:
         self._shard.lane.schedule(self._shard, urgent=False)
         lost = sum(event is None or event.type != GAP for event in events)
         self._context.observe(EventsLost(namespace, lost, reason))
+
+
+def _is_of_former(event: SinkEvent, namespace: Namespace, now_us: int) -> bool:
+    """Whether the event is of a namespace that was deleted, and whose name this one has. If this one's creation lies ahead,
+    the clock was set back, and instants show nothing."""
+    if namespace.created_at > now_us:
+        return False
+    written_at = event.last_at if event.type == GAP else event.timestamp
+    return parse_instant(written_at) < namespace.created_at - FORMER_AFTER_US
 
 
 def _readable(row: StoredRow) -> SinkEvent | None:
@@ -329,7 +416,7 @@ class EventSinks:
         if feed is None or feed.window is not window:
             if feed is not None:
                 feed.wake.set()
-            feed = self._feeds[shard.shard_id] = _Feed(shard, window, self._context)
+            feed = self._feeds[shard.shard_id] = _Feed(shard, window, self._context, self._spawn)
             self._spawn(feed.run())
         feed.wake.set()
 
