@@ -377,6 +377,9 @@ class _Run:
         try:
             if job.cursor is None:
                 await self._repeated(deletion.settle)
+                if not job.cancel_pending and await self._repeated(deletion.in_use):
+                    await self._end(JobState.FAILED, not_empty(job.namespace))
+                    return
                 await self._step(ROWS)
             if self._job.cursor == ROWS:
                 if refused := await self._delete_rows(deletion):
