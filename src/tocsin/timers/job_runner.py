@@ -15,6 +15,7 @@ runner looks at jobs.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -88,6 +89,10 @@ _GONE = (TimerNotFound, TimerNotPending, TimerPending, ScheduleEnded, ServiceCal
 
 class _Superseded(Exception):
     """Another node works on the job, or nobody should any more."""
+
+
+class _Lost(_Superseded):
+    """The record is another node's, or gone: this one has nothing to report."""
 
 
 class JobRunner:
@@ -209,14 +214,19 @@ class _Run:
         self._used_to_us = runner._context.clock.boottime_us()
 
     async def run(self) -> None:
-        """Returns when the job has ended, is paused, or belongs to another node. While a page is changed, the next one is
-        read."""
+        """Returns when the job has ended, is paused, or belongs to another node."""
+        with contextlib.suppress(_Superseded):
+            await self._save(claims=True)
+            try:
+                await (self._delete_namespace() if self._job.kind is JobKind.NAMESPACE else self._change_rows())
+            except TocsinError as error:
+                # Such as a namespace that has been deleted meanwhile. It would end each node that took the job over.
+                await self._end(JobState.FAILED, str(error))
+
+    async def _change_rows(self) -> None:
+        """Changes page after page. While one is changed, the next one is read."""
         following: asyncio.Task[Page] | None = None
         try:
-            await self._save(claims=True)
-            if self._job.kind is JobKind.NAMESPACE:
-                await self._delete_namespace()
-                return
             page = await self._read(self._job.cursor)
             while True:
                 if page.end is not None:
@@ -224,8 +234,6 @@ class _Run:
                 if not await self._do(page) or following is None:
                     return
                 page = await following
-        except _Superseded:
-            pass
         finally:
             if following is not None:
                 await end_tasks(following)
@@ -478,7 +486,7 @@ class _Run:
                 continue
             found = [] if record is None else jobs_of(record, context.observe)
             if not found or not (claims or found[0].runner == self._me):
-                raise _Superseded
+                raise _Lost
             (stored,) = found
             if claims:
                 if stored.state is not JobState.RUNNING:
@@ -501,6 +509,8 @@ class _Run:
         self._job = msgspec.structs.replace(self._job, state=state, reason=reason, ended_at=now_us)
         try:
             await self._save()
+        except _Lost:
+            raise
         except _Superseded:
             if self._job.state is not state:
                 raise
