@@ -207,7 +207,9 @@ class _Run:
         self._runs_here = partial(runner.runs_here, job)
         self._me = runner._context.incarnation.hex()
         self._job = job
-        self._saved_us = 0
+        # When the record was last written, and read for what people have changed; and whether they have stopped the job.
+        self._saved_us = self._looked_us = 0
+        self._stopped = False
         # How many rows a part has at the pace of the last one.
         self._part_rows = sys.maxsize
         # Up to when the rate has been used, in boot time.
@@ -316,11 +318,17 @@ class _Run:
                 for row, answer in zip(part, answers, strict=True)
                 if isinstance(answer, TocsinError)
             ]
+            answered = len(part) - sum(answer is None for answer in answers)
             changed = sum(answer is True for answer in answers)
-            counts = JobCounts(len(part), changed, len(part) - changed - len(errors), len(errors))
+            counts = JobCounts(answered, changed, answered - changed - len(errors), len(errors))
             self._job = msgspec.structs.replace(job, samples=(*job.samples, *errors)[:SAMPLES_MAX])
             self._context.observe(JobRowsChanged(job.action, changed))
         self._job = msgspec.structs.replace(self._job, counts=job.counts.plus(counts))
+        if counts.matched < len(part):
+            if self._stopped:
+                # Whoever has paused it goes on before these rows.
+                await self._save()
+            raise _Superseded
 
     def _dues(self, rows: int) -> range:
         """When timers are due that the last slice, of so many rows, replays: each after its turn, by the wall clock."""
@@ -346,15 +354,16 @@ class _Run:
         self._used_to_us = used_us + rows * row_us
         return rows
 
-    async def _write(self, row: JobRow, due_us: int) -> bool | TocsinError:
-        """Changes a row: whether it did, or why it could not. Repeated until the outcome is known."""
+    async def _write(self, row: JobRow, due_us: int) -> bool | TocsinError | None:
+        """Changes a row: whether it did, or why it could not. Repeated until the outcome is known, or, which is None, until
+        nobody wants it any more."""
         in_doubt = False
         while True:
             sent = False
             try:
                 write = await row.change(due_us)
                 if write is None:
-                    return False
+                    return in_doubt
                 sent = True
                 await write()
             except ServiceCallNotScheduled:
@@ -364,13 +373,33 @@ class _Run:
                 return in_doubt
             except (Unavailable, StoreError) as error:
                 in_doubt = in_doubt or (sent and not isinstance(error, NOT_DONE))
-                await self._pause_after(error)
+                try:
+                    await self._pause_after(error)
+                except _Superseded:
+                    return None
             except TocsinError as error:
                 return error
             else:
                 return True
 
     async def _pause_after(self, error: TocsinError) -> None:
+        """Waits before a call is repeated. Raises _Superseded when it is not to be, which the record shows, read each second:
+        its place is not stored before the call succeeds."""
+        await self._pause(error)
+        context, now_us = self._context, self._context.clock.boottime_us()
+        if not self._stopped and now_us - max(self._saved_us, self._looked_us) >= US_PER_SECOND:
+            # At once, as many rows wait together.
+            self._looked_us = now_us
+            try:
+                record = await context.bounded(context.store.record(JOBS, self._job.id))
+            except StoreError:
+                return
+            found = [] if record is None else jobs_of(record, context.observe)
+            self._stopped = not any(job.state is JobState.RUNNING and job.runner == self._me for job in found)
+        if self._stopped:
+            raise _Superseded
+
+    async def _pause(self, error: TocsinError) -> None:
         self._context.observe(JobInterrupted(self._job.id, str(error)))
         await asyncio.sleep(_RETRY_S)
         if not self._runs_here():
@@ -482,7 +511,7 @@ class _Run:
                     break
                 record = await context.bounded(context.store.record(JOBS, job.id))
             except StoreError as error:
-                await self._pause_after(error)
+                await self._pause(error)
                 continue
             found = [] if record is None else jobs_of(record, context.observe)
             if not found or not (claims or found[0].runner == self._me):
