@@ -21,6 +21,7 @@ from tocsin import __version__
 from tocsin.administration import NAMESPACES
 from tocsin.model.errors import ConfigError, StoreCorrupted
 from tocsin.model.instants import format_instant
+from tocsin.model.job import JobState
 from tocsin.private_files import make_folder, make_new, sync
 from tocsin.server.dev_folder import MARK
 from tocsin.settings import Settings
@@ -28,6 +29,7 @@ from tocsin.sql.file_lock import FileLock
 from tocsin.stores.sqlite.connection import no_space
 from tocsin.stores.sqlite.files import BESIDE, begin_epochs, copy_database, set_in_records
 from tocsin.stores.sqlite.store import folder_lock
+from tocsin.timers.jobs import JOBS
 
 LIST = "backup.json"
 TIMERS, CALLS = "tocsin.db", "agent.db"
@@ -109,9 +111,9 @@ def _create(path: Path, made: list[Path]) -> None:
 
 
 def restore(settings: Settings, folder: Path, *, pause: bool) -> Backup:
-    """Puts the files of a backup into place, all or none. With `pause`, all namespaces are paused, so that nothing fires
-    before it was checked. Raises ConfigError if data are there already, StoreLocked if a server runs, StoreCorrupted for a
-    damaged backup, OSError."""
+    """Puts the files of a backup into place, all or none. With `pause`, all namespaces and running jobs are paused, so that
+    nothing fires or is changed before it was checked. Raises ConfigError if data are there already, StoreLocked if a server
+    runs, StoreCorrupted for a damaged backup, OSError."""
     backup = _read(folder)
     targets = _targets(settings, backup)
     with contextlib.ExitStack() as stack:
@@ -136,7 +138,8 @@ def restore(settings: Settings, folder: Path, *, pause: bool) -> Backup:
                 begin_epochs(new, random.randrange(_EPOCHS_MIN, _EPOCHS_MAX))
             if pause and name == TIMERS:
                 # What fires for a namespace whose record is damaged waits anyway.
-                set_in_records(new, NAMESPACES, "paused")
+                set_in_records(new, NAMESPACES, "paused", True)
+                set_in_records(new, JOBS, "state", JobState.PAUSED.value, instead_of=JobState.RUNNING.value)
             sync(new)
         # The timers last: without them a server would create an empty store, which is noticed at once.
         for name in sorted(targets, key=lambda name: name == TIMERS):

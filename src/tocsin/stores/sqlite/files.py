@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -108,15 +109,18 @@ def _check(copy: Path, source: Path) -> None:
         )
 
 
-def set_in_records(path: Path, kind: str, member: str) -> None:
-    """Sets a member of each record of a kind to true, in a timers' database that no server uses. Raises StoreError."""
+def set_in_records(path: Path, kind: str, member: str, value: bool | str, *, instead_of: str | None = None) -> None:
+    """Sets a member of each record of a kind, or of those that have the other value, in a timers' database that no server
+    uses. Raises StoreError."""
     with _changing(path) as connection:
         connection.execute(
-            "UPDATE records SET record_value = json_set(record_value, '$.' || ?, json('true')), "
+            "UPDATE records SET record_value = json_set(record_value, '$.' || :member, json(:value)), "
             "record_version = record_version + 1 "
+            "WHERE record_kind = :kind AND record_key <> '' AND CASE "
             # Damaged ones stay as they are.
-            "WHERE record_kind = ? AND record_key <> '' AND json_valid(record_value)",
-            (member, kind),
+            "WHEN NOT json_valid(record_value) THEN false WHEN :former IS NULL THEN true "
+            "ELSE json_extract(record_value, '$.' || :member) = :former END",
+            {"member": member, "value": json.dumps(value), "kind": kind, "former": instead_of},
         )
 
 
