@@ -13,7 +13,7 @@ from tocsin.model.access import EVERY
 from tocsin.model.errors import Conflict, IdempotencyConflict, JobEnded, JobNotFound, JobRunning, Overloaded
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.job import KEPT_MAX, KEPT_US, LIVE_MAX, Job, JobKind, JobState
-from tocsin.model.sealed import url_sealed
+from tocsin.model.sealed import url_opened, url_sealed
 from tocsin.ports.clock import Clock
 from tocsin.ports.event import Counter, LineLimit
 from tocsin.ports.observer import Event, Observer
@@ -123,6 +123,10 @@ class Jobs:
         if not found:
             raise no_job(job_id)
         return found[0]
+
+    def url_of(self, job: Job) -> str:
+        """The job's URL, its secrets decrypted. Raises SealBroken."""
+        return url_opened(job.url, lambda sealed: self._namespaces.seals.open(sealed, sealed_in(job)))
 
     async def list(self) -> builtins.list[Job]:
         """All jobs that are kept, the newest first."""
