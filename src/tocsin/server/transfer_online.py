@@ -549,6 +549,7 @@ class OnlineTransfer:
         async with self._calls() as calls:
             if calls is not None:
                 with self._progress("copying calls", None) as advance:
+                    await calls.clear()
                     await calls.copy(advance)
                     count = await calls.counted(advance)
                     await calls.verify(advance)
