@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -42,6 +43,7 @@ from tocsin.ports.store import (
     generation,
     schedules_of,
 )
+from tocsin.server import transfer
 from tocsin.server.transfer import Side, Transfer
 from tocsin.server.transfer_mark import TransferRefused, read_mark, refuse_transferred
 from tocsin.server.transfer_records import RECORD_KINDS
@@ -290,6 +292,34 @@ def test_every_kind_of_record_is_moved() -> None:
     written -= {"self", "kind"}
     constants = {**vars(administration), **vars(jobs), **vars(records), **vars(monitor_records), **vars(tenures)}
     assert {constants[name] for name in written} == set(RECORD_KINDS)
+
+
+def slowly_compared(monkeypatch: pytest.MonkeyPatch, module: ModuleType, target: MemoryStore, shards: int) -> None:
+    """Has each look of a transfer at its target take half an hour, in which the database removes what has expired. All that
+    has ended expires in 20 minutes."""
+    minute_us, measured = 60_000_000, transfer.measured
+    now_us = [time.time_ns() // 1_000 + US_PER_DAY - 20 * minute_us]
+
+    async def slow(store: Store, of: int, *arguments: Any) -> Any:
+        if of == shards:
+            now_us[0] += 30 * minute_us
+            while await target.purge_history(now_us[0], 1_000):
+                pass
+        return await measured(store, of, *arguments)
+
+    clock = SimpleNamespace(time_ns=lambda: 1_000 * now_us[0], monotonic=time.monotonic)
+    monkeypatch.setattr(transfer, "time", clock)
+    monkeypatch.setattr(module, "measured", slow)
+
+
+async def test_what_expires_while_both_stores_are_compared_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = MemoryStore(), MemoryStore()
+    await filled(source, timers=60, random_=random.Random(7))
+    await target.open(3)
+    slowly_compared(monkeypatch, transfer, target, 3)
+    await Transfer(side(source, SOURCE_SHARDS, "a"), side(target, 3, "b"), unseen).run()
+    with pytest.raises(TransferRefused, match="transferred to b"):
+        await refuse_transferred(source)
 
 
 async def test_a_source_that_was_used_in_between_is_not_switched_over() -> None:

@@ -32,10 +32,10 @@ from tocsin.ports.store import (
     ShardState,
 )
 from tocsin.server.transfer import (
-    EXPIRY_MARGIN_US,
     Progress,
     Side,
     claim_all,
+    compared,
     foreign_source,
     is_complete,
     not_a_copy,
@@ -421,8 +421,13 @@ class OnlineTransfer:
 
     async def _compare(self) -> Contents:
         """Reads both stores, and compares all that was not changed meanwhile. Raises TransferRefused for a difference."""
+        contents, difference = await compared(self._compared)
+        if difference:
+            raise not_a_copy(self._source, self._target, difference)
+        return contents
+
+    async def _compared(self, after_us: int) -> tuple[Contents, str]:
         source, target = self._source, self._target
-        after_us = time.time_ns() // 1_000 + EXPIRY_MARGIN_US
         expected, found = array("Q", bytes(8 * BUCKETS)), array("Q", bytes(8 * BUCKETS))
         self._touched = set()
         await self._round()
@@ -432,10 +437,8 @@ class OnlineTransfer:
         await self._round()
         touched = {bucket_of(each) for each in self._touched}
         self._touched = None
-        different = [each for each in range(BUCKETS) if expected[each] != found[each] and each not in touched]
-        if different:
-            raise not_a_copy(source, target, f"{len(different)} of {BUCKETS} parts differ")
-        return contents
+        different = sum(expected[each] != found[each] and each not in touched for each in range(BUCKETS))
+        return contents, f"{different} of {BUCKETS} parts differ" if different else ""
 
     async def _wait_for_jobs(self) -> bool:
         """Waits until no job runs; whether one did. Raises TransferRefused if a namespace was deleted."""
