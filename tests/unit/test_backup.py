@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import apsw
 import msgspec
@@ -15,6 +16,7 @@ from tocsin.model.job import Job, JobAction, JobKind, JobState, RowFilter
 from tocsin.ports.store import ShardState
 from tocsin.server import backup
 from tocsin.server.backup import back_up, restore
+from tocsin.server.transfer_mark import TRANSFER, TransferMark, put_mark
 from tocsin.settings import Settings, load_settings
 from tocsin.stores.sqlite.store import SqliteStore
 from tocsin.testing.store_conformance_base import ALICE, claimed, put, row
@@ -194,3 +196,20 @@ async def test_a_restore_that_pauses_holds_the_jobs_that_ran_and_no_others(tmp_p
         assert msgspec.structs.replace(running, state=JobState.RUNNING, version=0) == jobs["running"]
         assert {each: job.state.value for each, job in found.items()} == {each: each for each in found}
         assert len(found) == len(JobState) - 1
+
+
+@pytest.mark.parametrize(("phase", "kept"), [("copying", False), ("paused", False), ("moved", True)])
+async def test_a_restored_store_is_no_part_of_a_transfer_that_went_on(tmp_path: Path, phase: Any, kept: bool) -> None:
+    """The servers would log their changes, and remove no history, for a target that nobody fills any more."""
+    settings = await filled(tmp_path / "data")
+    store = SqliteStore(tmp_path / "data" / DATABASE)
+    await store.open(None)
+    await put_mark(store, TransferMark("source", "ab" * 16, "b", 1, phase=phase))
+    await store.put_record(TRANSFER, "logging/00", "{}", None)
+    await store.close()
+    back_up(settings, tmp_path / "kept")
+    restore(settings_of(tmp_path / "to"), tmp_path / "kept", pause=False)
+    store = SqliteStore(tmp_path / "to" / DATABASE)
+    await store.open(None)
+    assert len(await store.records(TRANSFER, limit=10)) == (2 if kept else 0)
+    await store.close()

@@ -24,10 +24,11 @@ from tocsin.model.instants import format_instant
 from tocsin.model.job import JobState
 from tocsin.private_files import make_folder, make_new, sync
 from tocsin.server.dev_folder import MARK
+from tocsin.server.transfer_mark import TRANSFER, TRANSFER_KEY, under_way
 from tocsin.settings import Settings
 from tocsin.sql.file_lock import FileLock
 from tocsin.stores.sqlite.connection import no_space
-from tocsin.stores.sqlite.files import BESIDE, begin_epochs, copy_database, set_in_records
+from tocsin.stores.sqlite.files import BESIDE, begin_epochs, copy_database, delete_records, set_in_records
 from tocsin.stores.sqlite.store import folder_lock
 from tocsin.timers.jobs import JOBS
 
@@ -136,6 +137,8 @@ def restore(settings: Settings, folder: Path, *, pause: bool) -> Backup:
             if name == TIMERS:
                 # Without owners: the next start would report the server that ran when the copy was taken as interrupted.
                 begin_epochs(new, random.randrange(_EPOCHS_MIN, _EPOCHS_MAX))
+                # Of a transfer under traffic when the copy was taken: what it has copied was not logged in this one.
+                delete_records(new, TRANSFER, TRANSFER_KEY, lambda value: under_way(value) is not None)
             if pause and name == TIMERS:
                 # What fires for a namespace whose record is damaged waits anyway.
                 set_in_records(new, NAMESPACES, "paused", True)
