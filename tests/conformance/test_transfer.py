@@ -44,7 +44,7 @@ from tocsin.ports.store import (
     schedules_of,
 )
 from tocsin.server import transfer
-from tocsin.server.transfer import Side, Transfer
+from tocsin.server.transfer import Side, Transfer, refuse_unmovable
 from tocsin.server.transfer_mark import TransferRefused, read_mark, refuse_transferred
 from tocsin.server.transfer_records import RECORD_KINDS
 from tocsin.server.transfer_rows import Row, shard_rows
@@ -347,8 +347,10 @@ async def test_what_can_not_be_moved_is_refused_before_anything_is_written() -> 
     transfer = Transfer(side(source, SOURCE_SHARDS, "a"), side(target, 2, "b"), unseen)
     job = Job("job-1", "default", JobKind.TIMERS, JobAction.CANCEL, RowFilter(created_before=1), 1, 1, JobState.RUNNING)
     assert await source.put_record(JOBS, job.id, encoded(job), None)
-    with pytest.raises(TransferRefused, match="job-1"):
+    with pytest.raises(TransferRefused, match=r"job-1 .* stop the server again"):
         await transfer.run()
+    with pytest.raises(TransferRefused, match=r"job-1 has not ended; wait for it .* run the same command again"):
+        await refuse_unmovable(source, online=True)
     await source.delete_records(JOBS, [job.id])
     assert await source.put_record(NAMESPACES, "damaged", "{", None)
     with pytest.raises(TransferRefused, match="namespace damaged"):

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tocsin.model.errors import Unavailable
-from tocsin.model.job import JobAction, JobCounts, JobKind, JobState
+from tocsin.model.job import Job, JobAction, JobCounts, JobKind, JobState
 from tocsin.ports.store import FailureRow
 from tocsin.timers import job_runner
 from tocsin.timers.engine.rows import WriteOp
@@ -148,5 +148,24 @@ def test_job_that_is_stopped_does_not_go_on_with_what_was_unavailable(
         if change == "pause":
             await world.nodes[0].ask(jobs.resume("j"))
             assert (await world.ended()).counts == JobCounts(20, 20)
+
+    play(scenario)
+
+
+def test_request_that_is_sent_twice_at_once_does_not_remove_its_own_job() -> None:
+    """The first has begun it when the second one sees a rival, which is refused because of this very job."""
+
+    async def scenario(world: Jobbing) -> None:
+        first, second = world.jobs(world.nodes[0]), world.jobs(world.nodes[1])
+        job, rival, read = world.job(rate_per_second=1), world.job(id="k"), second._all
+
+        async def read_late() -> list[Job]:
+            assert (await world.nodes[0].ask(first.create(job))).state is JobState.RUNNING
+            await world.store.put_record("job", "k", msgspec.json.encode(rival).decode(), None)
+            return await read()
+
+        second._all = read_late  # type: ignore[method-assign]
+        assert (await world.nodes[1].ask(second.create(job))).state is JobState.RUNNING
+        assert (await world.stored()).state is JobState.RUNNING
 
     play(scenario)

@@ -281,6 +281,26 @@ def test_a_deletion_that_is_refused_has_removed_nothing(monkeypatch: pytest.Monk
     play(scenario)
 
 
+def test_deletion_that_has_removed_its_namespace_is_not_canceled_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A canceled one has given it back, by the docs."""
+    real = NamespaceDeletion.remove
+
+    async def scenario(world: Jobbing) -> None:
+        async def remove(deletion: NamespaceDeletion) -> None:
+            await real(deletion)
+            await world.jobs(world.working).cancel("j")
+
+        monkeypatch.setattr(NamespaceDeletion, "remove", remove)
+        await delete(world, world.nodes[1])
+        await world.ended()
+        await asyncio.sleep(5.0)
+        job = await world.stored()
+        assert (job.state, job.reason) == (JobState.COMPLETED, "")
+        assert await world.store.record(NAMESPACES, "a") is None
+
+    play(scenario)
+
+
 async def released(world: Jobbing, node: Node) -> None:
     """Returns when the namespace is no longer held."""
     assert node.service is not None

@@ -7,9 +7,11 @@ import asyncio
 import pytest
 from tests.support.cases import each
 
+from tocsin import keys
 from tocsin.administration import api_keys, put_api_key
 from tocsin.keys import KEYS_MAX, SCOPE_MAX, ApiKeys, KeyRequest, admin_key, grant_refusal, make
 from tocsin.model.access import ApiKey, Role, hash_key
+from tocsin.model.audit import AuditAction
 from tocsin.model.errors import InvalidInput, KeyNotFound, StoreUnavailable, TooManyKeys
 from tocsin.stores.memory import MemoryStore
 from tocsin.web.api.scopes import OPERATION_NAMES
@@ -288,3 +290,25 @@ async def test_nodes_that_start_together_record_the_admin_key_once(nodes: int, r
 def test_a_first_admin_key_that_could_be_guessed_or_is_no_header_is_refused(secret: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         admin_key(secret, NOW)
+
+
+async def test_a_key_of_two_namespaces_that_are_deleted_at_once_is_revoked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each deletion has read it as limited to both. It must not have access to a new namespace of such a name."""
+    store, recorded = MemoryStore(), list[str]()
+    await store.open(1)
+    both = ApiKey("k", hash_key("tk_k"), ADMIN, ("a", "b"))
+    await put_api_key(store, both)
+
+    async def record(action: AuditAction, subject: str, details: object) -> None:
+        recorded.append(action.value)
+
+    await ApiKeys(store).withdraw("a", record)
+    outdated = [[both]]
+
+    async def read(records: MemoryStore) -> list[ApiKey]:
+        return outdated.pop() if outdated else await api_keys(records)
+
+    monkeypatch.setattr(keys, "api_keys", read)
+    await ApiKeys(store).withdraw("b", record)
+    assert await api_keys(store) == []
+    assert recorded == ["key_changed", "key_deleted"]

@@ -298,14 +298,14 @@ def refuse_large(contents: Contents, target: Capabilities) -> None:
         )
 
 
-async def refuse_unmovable(source: Store) -> None:
-    """Raises TransferRefused while a job is not finished, and if the shards of a namespace's timers are not known."""
+async def refuse_unmovable(source: Store, *, online: bool = False) -> None:
+    """Raises TransferRefused while a job is not finished, and if the shards of a namespace's timers are not known. `online`:
+    the source's servers run."""
     running = [job.id for job in await every_job(source, lambda event: None) if job.live]
     if running:
-        raise TransferRefused(
-            f"the job {running[0]} has not ended; start the server, wait for it or cancel it (`tocsin jobs cancel`), and "
-            "stop the server again"
-        )
+        wait = "wait for it or cancel it (`tocsin jobs cancel`), and"
+        remedy = f"{wait} run the same command again" if online else f"start the server, {wait} stop the server again"
+        raise TransferRefused(f"the job {running[0]} has not ended; {remedy}")
     damaged = [each.name for each in await namespaces(source) if isinstance(each, DamagedNamespace)]
     if damaged:
         raise TransferRefused(

@@ -167,7 +167,7 @@ class OnlineTransfer:
         if of_source is not None and of_source.phase == "moved":
             self._pause = of_source
             return False
-        await refuse_unmovable(source.store)
+        await refuse_unmovable(source.store, online=True)
         self._pause = await put_mark(
             source.store,
             TransferMark(
@@ -545,7 +545,7 @@ class OnlineTransfer:
             )
         await claim_all(source, self._mark.owner, self._silence.dead)
         await self._claim_target({})
-        await refuse_unmovable(source.store)
+        await refuse_unmovable(source.store, online=True)
         await self._round()
         await copy_records(source.store, source.shards, target.store, target.shards)
         count = None

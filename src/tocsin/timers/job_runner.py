@@ -387,6 +387,8 @@ class _Run:
         its place is not stored before the call succeeds."""
         await self._pause(error)
         context, now_us = self._context, self._context.clock.boottime_us()
+        if self._is_emptied:
+            return
         if not self._stopped and now_us - max(self._saved_us, self._looked_us) >= US_PER_SECOND:
             # At once, as many rows wait together.
             self._looked_us = now_us
@@ -481,6 +483,11 @@ class _Run:
             except (Unavailable, StoreError) as error:
                 await self._pause_after(error)
 
+    @property
+    def _is_emptied(self) -> bool:
+        """Whether nothing but its record is left of the namespace that the job deletes."""
+        return self._job.kind is JobKind.NAMESPACE and self._job.cursor == RECORD
+
     async def _step(self, cursor: str) -> None:
         """Goes on with the next step, durably."""
         self._move_to(cursor)
@@ -526,7 +533,11 @@ class _Run:
             self._job = msgspec.structs.replace(
                 self._job, rate_per_second=stored.rate_per_second, version=stored.version
             )
-            if stored.state is JobState.CANCELED or self._job.state is JobState.RUNNING:
+            # What has removed the record of its namespace can't be canceled any more.
+            canceled = stored.state is JobState.CANCELED and not (
+                self._is_emptied and self._job.state is JobState.COMPLETED
+            )
+            if canceled or self._job.state is JobState.RUNNING:
                 self._job = msgspec.structs.replace(self._job, state=stored.state, ended_at=stored.ended_at)
         self._saved_us = context.clock.boottime_us()
         if self._job.state is not JobState.RUNNING:

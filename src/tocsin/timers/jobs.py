@@ -110,6 +110,10 @@ class Jobs:
         others = [each for each in others if each.id not in given_up]
         rival = next((each for each in others if each.overlaps(job)), None)
         if rival is not None or len(others) >= LIVE_MAX:
+            present = await self.get(job.id)
+            if present.state is not JobState.STARTING:
+                # A request that is sent twice at once: the other one was first, and has begun it.
+                return present
             await read(self._store.delete_records(JOBS, [job.id]))
             if rival is None:
                 raise Overloaded(f"{len(others)} jobs run or are paused already; wait until one has ended")
