@@ -187,10 +187,14 @@ class ApiKeys:
                 continue
             changed = True
             left = tuple(each for each in key.namespaces if each != namespace)
-            if left or key.tenants:
-                if await limit_api_key(self._store, key.key_id, namespace):
-                    await record(AuditAction.KEY_CHANGED, key.key_id, {"namespaces": list(left)})
-            elif await delete_api_key(self._store, key.key_id):
+            if (left or key.tenants) and await limit_api_key(self._store, key.key_id, namespace):
+                await record(AuditAction.KEY_CHANGED, key.key_id, {"namespaces": list(left)})
+                continue
+            # Looked at again: the deletion of the other namespaces may have left this one alone to it.
+            present = [each for each in await api_keys(self._store) if each.key_id == key.key_id and not each.tenants]
+            if [each.namespaces for each in present] == [(namespace,)] and await delete_api_key(
+                self._store, key.key_id
+            ):
                 await record(AuditAction.KEY_DELETED, key.key_id, {"namespace": namespace})
         if changed:
             await self._notify_changed()

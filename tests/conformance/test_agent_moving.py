@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from tests.support.agent_database import TENANT, append, call, end, entry, envelope, insert, start, waits
+from tests.conformance.test_transfer import SOURCE_SHARDS, side, unseen
+from tests.conformance.test_transfer_online import Beside, begun, impatient, refuse_nothing
+from tests.support.agent_database import (
+    TENANT,
+    append,
+    call,
+    change,
+    end,
+    entry,
+    envelope,
+    insert,
+    running,
+    start,
+    waits,
+)
 from tests.support.postgresql import PostgresServer
 from tocsin.model.secrets import SigningSecrets
+from tocsin.ports.store import Store
+from tocsin.server.transfer_calls import Calls
+from tocsin.server.transfer_online import OnlineTransfer
+from tocsin.stores.memory import MemoryStore
 from tocsin.stores.service_calls.database import AgentDatabase, agent_database
-from tocsin.stores.service_calls.moving import TABLES, copy_tables, is_empty, measured_tables
+from tocsin.stores.service_calls.moving import TABLES, clear_copy, copy_tables, is_empty, measured_tables
+
+__all__ = ["impatient"]
 
 
 def columns_of(database: str) -> dict[str, list[str]]:
@@ -73,3 +96,66 @@ async def test_a_database_moves_whole(
     await again.open()
     assert again.identity == identity
     await again.close()
+
+
+async def test_a_copy_is_cleared_when_the_source_has_changed_and_nothing_else_is(
+    database: AgentDatabase, tmp_path: Path
+) -> None:
+    """A transfer under traffic that was killed in its pause begins with it again."""
+    calls = [call(TENANT, name=f"call {number}", tags=("a",)) for number in range(3)]
+    await insert(database, *calls)
+    await append(database, envelope(calls[0]))
+    place = f"sqlite:///{tmp_path / 'moved.db'}"
+    target = agent_database(place)
+    await target.open()
+    try:
+        assert await clear_copy(database, target)
+        await copy_tables(database, target, lambda rows: None)
+    finally:
+        await target.close()
+    assert await change(database, running(calls[0]))
+    target = agent_database(place)
+    await target.open()
+    try:
+        assert await clear_copy(database, target)
+        assert await is_empty(target)
+        await copy_tables(database, target, lambda rows: None)
+        assert await measured_tables(target, lambda rows: None) == await measured_tables(database, lambda rows: None)
+    finally:
+        await target.close()
+    other = agent_database(f"sqlite:///{tmp_path / 'other.db'}")
+    await other.open()
+    try:
+        await insert(other, calls[0])
+        assert not await clear_copy(database, other)
+        assert not await is_empty(other)
+    finally:
+        await other.close()
+
+
+async def test_a_transfer_under_traffic_copies_again_what_an_earlier_try_has_copied(tmp_path: Path) -> None:
+    """Its process was killed in the pause, and the calls have gone on since."""
+    source, target = MemoryStore(), MemoryStore()
+    server = await begun(source, 9, 20)
+    await target.open(3)
+    databases = Calls(*(agent_database(f"sqlite:///{tmp_path / name}") for name in ("source.db", "target.db")))
+    for each in databases:
+        await each.open()
+    calls = [call(TENANT, name=f"call {number}") for number in range(3)]
+    await insert(databases.source, *calls)
+    await databases.copy(lambda rows: None)
+    assert await change(databases.source, running(calls[0]))
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Calls]:
+        yield databases
+
+    both = [cast("Store", Beside(each, server, [-1])) for each in (source, target)]
+    sides = side(both[0], SOURCE_SHARDS, "a")._replace(member_timeout_s=60.0), side(both[1], 3, "b")
+    try:
+        contents = await OnlineTransfer(*sides, unseen, opened, refuse_nothing).run()
+        assert contents.calls == 3
+        await databases.verify(lambda rows: None)
+    finally:
+        for each in databases:
+            await each.close()

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -42,7 +43,8 @@ from tocsin.ports.store import (
     generation,
     schedules_of,
 )
-from tocsin.server.transfer import Side, Transfer
+from tocsin.server import transfer
+from tocsin.server.transfer import Side, Transfer, refuse_unmovable
 from tocsin.server.transfer_mark import TransferRefused, read_mark, refuse_transferred
 from tocsin.server.transfer_records import RECORD_KINDS
 from tocsin.server.transfer_rows import Row, shard_rows
@@ -292,6 +294,34 @@ def test_every_kind_of_record_is_moved() -> None:
     assert {constants[name] for name in written} == set(RECORD_KINDS)
 
 
+def slowly_compared(monkeypatch: pytest.MonkeyPatch, module: ModuleType, target: MemoryStore, shards: int) -> None:
+    """Has each look of a transfer at its target take half an hour, in which the database removes what has expired. All that
+    has ended expires in 20 minutes."""
+    minute_us, measured = 60_000_000, transfer.measured
+    now_us = [time.time_ns() // 1_000 + US_PER_DAY - 20 * minute_us]
+
+    async def slow(store: Store, of: int, *arguments: Any) -> Any:
+        if of == shards:
+            now_us[0] += 30 * minute_us
+            while await target.purge_history(now_us[0], 1_000):
+                pass
+        return await measured(store, of, *arguments)
+
+    clock = SimpleNamespace(time_ns=lambda: 1_000 * now_us[0], monotonic=time.monotonic)
+    monkeypatch.setattr(transfer, "time", clock)
+    monkeypatch.setattr(module, "measured", slow)
+
+
+async def test_what_expires_while_both_stores_are_compared_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = MemoryStore(), MemoryStore()
+    await filled(source, timers=60, random_=random.Random(7))
+    await target.open(3)
+    slowly_compared(monkeypatch, transfer, target, 3)
+    await Transfer(side(source, SOURCE_SHARDS, "a"), side(target, 3, "b"), unseen).run()
+    with pytest.raises(TransferRefused, match="transferred to b"):
+        await refuse_transferred(source)
+
+
 async def test_a_source_that_was_used_in_between_is_not_switched_over() -> None:
     source, target = MemoryStore(), MemoryStore()
     await filled(source, timers=20, random_=random.Random(1))
@@ -317,8 +347,10 @@ async def test_what_can_not_be_moved_is_refused_before_anything_is_written() -> 
     transfer = Transfer(side(source, SOURCE_SHARDS, "a"), side(target, 2, "b"), unseen)
     job = Job("job-1", "default", JobKind.TIMERS, JobAction.CANCEL, RowFilter(created_before=1), 1, 1, JobState.RUNNING)
     assert await source.put_record(JOBS, job.id, encoded(job), None)
-    with pytest.raises(TransferRefused, match="job-1"):
+    with pytest.raises(TransferRefused, match=r"job-1 .* stop the server again"):
         await transfer.run()
+    with pytest.raises(TransferRefused, match=r"job-1 has not ended; wait for it .* run the same command again"):
+        await refuse_unmovable(source, online=True)
     await source.delete_records(JOBS, [job.id])
     assert await source.put_record(NAMESPACES, "damaged", "{", None)
     with pytest.raises(TransferRefused, match="namespace damaged"):

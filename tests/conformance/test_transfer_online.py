@@ -20,6 +20,7 @@ from tests.conformance.test_transfer import (
     filled,
     placed,
     side,
+    slowly_compared,
     store,
     unseen,
 )
@@ -510,6 +511,24 @@ async def test_paused_servers_go_on_when_the_transfer_shows_no_sign_of_life() ->
     # The transfer that was only asleep does not switch over any more.
     with pytest.raises(TransferRefused):
         await put_mark(source, msgspec.structs.replace(mark, phase="moved"))
+
+
+async def test_what_expires_while_both_stores_are_compared_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = MemoryStore(), MemoryStore()
+    server = await begun(source, 8, 40)
+    await target.open(3)
+    slowly_compared(monkeypatch, transfer_online, target, 3)
+
+    class Compared(OnlineTransfer):
+        """Ends when it has compared the stores."""
+
+        async def _wait_for_jobs(self) -> bool:
+            raise Killed
+
+    both = [cast("Store", Beside(each, server, [-1])) for each in (source, target)]
+    sides = side(both[0], SOURCE_SHARDS, "a")._replace(member_timeout_s=60.0), side(both[1], 3, "b")
+    with pytest.raises(Killed):
+        await Compared(*sides, unseen, no_calls, refuse_nothing).run()
 
 
 async def test_a_claim_in_the_pause_is_not_used() -> None:

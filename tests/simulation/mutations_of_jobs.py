@@ -100,6 +100,11 @@ MUTATIONS = [
         "test_no_pass_begins_while_a_create_that_was_accepted_before_may_become_durable",
     ),
     _of_deletion(
+        "a deletion that is refused removes what comes before",
+        never(RUN + "_delete_namespace", "deletion.in_use"),
+        "test_a_deletion_that_is_refused_has_removed_nothing",
+    ),
+    _of_deletion(
         "a timer deleted with its namespace leaves no trace of itself",
         replace(_CONTEXT + "history_rule", "HistoryMode.ALL if known.deleting else known.history", by="known.history"),
         "test_a_node_killed_at_any_step_loses_none",

@@ -25,6 +25,7 @@ from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Changes, CreateKey, Timer
 from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.store import EVENTS_SUFFIX, Applied, RunRow, ShardBatch, names_of
+from tocsin.timers import namespace_deletion
 from tocsin.timers.job_runner import SINK_WAIT_US
 from tocsin.timers.namespace_deletion import NamespaceDeletion, begin
 
@@ -281,6 +282,48 @@ def test_pending_timers_that_the_request_missed_fail_the_job_and_release_the_nam
         await node.ask(node.service.namespaces.mark("a", job.id))
         await released(world, node)
         await world.create("again", due_us=world.true_us() + HOUR)
+
+    play(scenario)
+
+
+def test_a_deletion_that_is_refused_has_removed_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has finished is on pages before the one with what is pending."""
+    monkeypatch.setattr(namespace_deletion, "PAGE_ROWS", 5)
+
+    async def scenario(world: Jobbing) -> None:
+        node = world.nodes[1]
+        assert node.service is not None
+        for number in range(20):
+            await world.create(f"f{number}", due_us=world.true_us() - HOUR, expire_after_us=SECOND)
+        await asyncio.sleep(3.0)
+        before = left(world)
+        assert len(await world.failures()) == 20
+        # As if what is pending had been created between the check and the mark.
+        job = await node.ask(world.jobs(node).create(deletion(world, cancel_pending=False)))
+        await node.ask(node.service.namespaces.mark("a", job.id))
+        ended = await world.ended()
+        assert (ended.state, ended.counts.changed) == (JobState.FAILED, 0)
+        assert left(world) == before
+
+    play(scenario)
+
+
+def test_deletion_that_has_removed_its_namespace_is_not_canceled_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A canceled one has given it back, by the docs."""
+    real = NamespaceDeletion.remove
+
+    async def scenario(world: Jobbing) -> None:
+        async def remove(deletion: NamespaceDeletion) -> None:
+            await real(deletion)
+            await world.jobs(world.working).cancel("j")
+
+        monkeypatch.setattr(NamespaceDeletion, "remove", remove)
+        await delete(world, world.nodes[1])
+        await world.ended()
+        await asyncio.sleep(5.0)
+        job = await world.stored()
+        assert (job.state, job.reason) == (JobState.COMPLETED, "")
+        assert await world.store.record(NAMESPACES, "a") is None
 
     play(scenario)
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import apsw
+import msgspec
 import pytest
 
+from tocsin.administration import encoded
 from tocsin.model.errors import ConfigError, StoreCorrupted
+from tocsin.model.job import Job, JobAction, JobKind, JobState, RowFilter
 from tocsin.ports.store import ShardState
 from tocsin.server import backup
 from tocsin.server.backup import back_up, restore
+from tocsin.server.transfer_mark import TRANSFER, TransferMark, put_mark
 from tocsin.settings import Settings, load_settings
 from tocsin.stores.sqlite.store import SqliteStore
 from tocsin.testing.store_conformance_base import ALICE, claimed, put, row
+from tocsin.timers.jobs import JOBS, every_job
 
 DATABASE = "tocsin.db"
 
@@ -160,3 +166,50 @@ async def test_a_backup_is_not_restored_into_a_folder_with_the_clock_of_tocsin_d
     with pytest.raises(ConfigError, match=r"dev-clock\.json exists"):
         restore(settings_of(target), tmp_path / "kept", pause=False)
     assert not (target / DATABASE).exists()
+
+
+async def test_a_restore_that_pauses_holds_the_jobs_that_ran_and_no_others(tmp_path: Path) -> None:
+    settings = await filled(tmp_path / "data")
+    store = SqliteStore(tmp_path / "data" / DATABASE)
+    await store.open(None)
+    jobs = {
+        state.value: Job(
+            state.value, "a", JobKind.TIMERS, JobAction.CANCEL, RowFilter(1, tags=("running",)), 1, 1, state
+        )
+        for state in JobState
+    }
+    for job in jobs.values():
+        assert await store.put_record(JOBS, job.id, encoded(job), None)
+    assert await store.put_record(JOBS, "damaged", "{", None)
+    await store.close()
+    back_up(settings, tmp_path / "kept")
+    for pause in (False, True):
+        restore(settings_of(tmp_path / f"to-{pause}"), tmp_path / "kept", pause=pause)
+        store = SqliteStore(tmp_path / f"to-{pause}" / DATABASE)
+        await store.open(None)
+        found = {job.id: job for job in await every_job(store, lambda event: None)}
+        await store.close()
+        running = found.pop("running")
+        assert running.state is (JobState.PAUSED if pause else JobState.RUNNING)
+        # As any change by somebody.
+        assert running.version == (2 if pause else 1)
+        assert msgspec.structs.replace(running, state=JobState.RUNNING, version=0) == jobs["running"]
+        assert {each: job.state.value for each, job in found.items()} == {each: each for each in found}
+        assert len(found) == len(JobState) - 1
+
+
+@pytest.mark.parametrize(("phase", "kept"), [("copying", False), ("paused", False), ("moved", True)])
+async def test_a_restored_store_is_no_part_of_a_transfer_that_went_on(tmp_path: Path, phase: Any, kept: bool) -> None:
+    """The servers would log their changes, and remove no history, for a target that nobody fills any more."""
+    settings = await filled(tmp_path / "data")
+    store = SqliteStore(tmp_path / "data" / DATABASE)
+    await store.open(None)
+    await put_mark(store, TransferMark("source", "ab" * 16, "b", 1, phase=phase))
+    await store.put_record(TRANSFER, "logging/00", "{}", None)
+    await store.close()
+    back_up(settings, tmp_path / "kept")
+    restore(settings_of(tmp_path / "to"), tmp_path / "kept", pause=False)
+    store = SqliteStore(tmp_path / "to" / DATABASE)
+    await store.open(None)
+    assert len(await store.records(TRANSFER, limit=10)) == (2 if kept else 0)
+    await store.close()

@@ -7,10 +7,12 @@ import time
 from pathlib import Path
 
 from tocsin.ports.store import Member
-from tocsin.server.doctor import Verdict, check_keys
+from tocsin.server.doctor import Verdict, check_keys, check_store
 from tocsin.server.neighbours import alive_members
+from tocsin.server.transfer_mark import TransferMark, put_mark
 from tocsin.settings import load_settings
 from tocsin.stores.memory import MemoryStore
+from tocsin.stores.sqlite.store import SqliteStore
 from tocsin.telemetry.clock import SystemClock
 
 DAY_US = 86_400_000_000
@@ -66,3 +68,20 @@ def test_without_keys_the_check_passes_where_the_server_starts(tmp_path: Path):
     verdict, text = found(**published, admin_key_file=key)
     assert verdict is Verdict.OK
     assert "admin_key_file" in text
+
+
+async def test_a_transfer_that_is_under_way_is_a_warning(tmp_path: Path):
+    settings = load_settings({"data_dir": tmp_path})
+
+    async def found() -> list[str]:
+        return [each.text async for each in check_store(settings) if each.verdict is Verdict.WARN]
+
+    store = SqliteStore(settings.sqlite_path())
+    await store.open(2)
+    await store.close()
+    assert await found() == []
+    await store.open(None)
+    await put_mark(store, TransferMark("source", "ab" * 16, "postgresql://db", 0, phase="copying"))
+    await store.close()
+    (text,) = await found()
+    assert "a transfer to postgresql://db has been under way since 1970-01-01T00:00:00Z" in text

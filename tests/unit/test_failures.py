@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -10,11 +11,14 @@ from tests.support.window_bench import UUID, Bench, at_once
 from tests.unit.test_schedules import SECOND, ScheduleBench
 
 from tocsin.model.failure import failure_of, split_failure
+from tocsin.model.job import Job, JobAction, JobKind, JobState, RowFilter
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.run import decode_run
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.store import GENERATION_BYTES, FailureRow, ShardBatch
 from tocsin.stores.memory import MemoryStore
+from tocsin.tasks import Turns
+from tocsin.timers import job_rows
 from tocsin.timers.engine.rows import FinalAttempt, OpKind, WriteOp
 from tocsin.timers.failures import Failures, failure_id
 
@@ -174,3 +178,26 @@ async def test_a_failure_of_another_namespace_is_not_dismissed_by_its_handle() -
     assert [row.namespace for row in listed] == ["mine/notify", "theirs/notify", "mine/notify"]
     assert await failures.dismiss_ids("mine", map(failure_id, listed)) == 3
     assert await store.failures(0, None, 10) == [listed[1]]
+
+
+@each(
+    "kind, age_us, replayed", [("", 0, True), ("", SECOND, False), ("/schedule", 0, False), ("/notify", SECOND, False)]
+)
+def test_a_job_replays_no_failure_that_was_dismissed_since(kind: str, age_us: int, replayed: bool) -> None:
+    """A run of a timer is replayed once in any case, so that what was just read is not looked for again."""
+
+    async def read(call: Any) -> Any:
+        return await call
+
+    async def checked(namespace: str, changes: Any) -> Any:
+        return changes
+
+    row = FailureRow(UUID, bytes(GENERATION_BYTES), "n" + kind, "t", "http://h/\x1fHTTP 503", 30, 10, 2_030)
+    namespaces: Any = SimpleNamespace(shard_of=lambda name, uuid: 0, read=read)
+    failures = Failures(MemoryStore(), namespaces, Turns(), 1)
+    service: Any = SimpleNamespace(
+        now_us=lambda: SECOND, failures=failures, credentials=SimpleNamespace(checked=checked)
+    )
+    job = Job("j", "n", JobKind.FAILURES, JobAction.REPLAY, RowFilter(1), 1, 1, JobState.RUNNING)
+    op = at_once(job_rows._replay(service, row, job, SECOND - age_us, 0))
+    assert (op is not None) == replayed

@@ -7,9 +7,11 @@ import asyncio
 import pytest
 from tests.support.cases import each
 
+from tocsin import keys
 from tocsin.administration import api_keys, put_api_key
 from tocsin.keys import KEYS_MAX, SCOPE_MAX, ApiKeys, KeyRequest, admin_key, grant_refusal, make
 from tocsin.model.access import ApiKey, Role, hash_key
+from tocsin.model.audit import AuditAction
 from tocsin.model.errors import InvalidInput, KeyNotFound, StoreUnavailable, TooManyKeys
 from tocsin.server.access import Keyring
 from tocsin.stores.memory import MemoryStore
@@ -306,3 +308,25 @@ async def test_a_key_is_announced_before_its_end_but_not_for_most_of_its_life() 
     # The week's in its last quarter and from its end on, the year's in its last fortnight.
     assert counted == [0, 0, 1, 1, 1, 2]
     await store.close()
+
+
+async def test_a_key_of_two_namespaces_that_are_deleted_at_once_is_revoked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each deletion has read it as limited to both. It must not have access to a new namespace of such a name."""
+    store, recorded = MemoryStore(), list[str]()
+    await store.open(1)
+    both = ApiKey("k", hash_key("tk_k"), ADMIN, ("a", "b"))
+    await put_api_key(store, both)
+
+    async def record(action: AuditAction, subject: str, details: object) -> None:
+        recorded.append(action.value)
+
+    await ApiKeys(store).withdraw("a", record)
+    outdated = [[both]]
+
+    async def read(records: MemoryStore) -> list[ApiKey]:
+        return outdated.pop() if outdated else await api_keys(records)
+
+    monkeypatch.setattr(keys, "api_keys", read)
+    await ApiKeys(store).withdraw("b", record)
+    assert await api_keys(store) == []
+    assert recorded == ["key_changed", "key_deleted"]

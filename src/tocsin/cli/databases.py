@@ -89,7 +89,7 @@ def restore(
     *,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `tocsin backup` has filled.")],
     pause: Annotated[
-        bool, typer.Option("--pause", help="Pause all namespaces, so that no timer fires at first.")
+        bool, typer.Option("--pause", help="Pause all namespaces and jobs, so that nothing fires at first.")
     ] = False,
     store: StoreOptions,
     agent_database: AgentDatabase = None,
@@ -102,7 +102,10 @@ def restore(
     settings = store.settings(agent_database=agent_database)
     _show_files(put_back(settings, folder, pause=pause), as_json=as_json)
     if pause:
-        output.note("All namespaces are paused; `tocsin namespaces update NAME --resume` resumes one.")
+        output.note(
+            "All namespaces and jobs are paused; `tocsin namespaces update NAME --resume` and `tocsin jobs resume ID` resume "
+            "one."
+        )
 
 
 def transfer(

@@ -118,7 +118,8 @@ def create(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the rows that match.")] = False,
     idempotency_key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Makes the command safe to repeat: it creates one job.")
+        str | None,
+        typer.Option(metavar="KEY", help="With --yes: makes the command safe to repeat, it creates one job."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't count the rows and ask before they change.")] = False,
     watch: Watch = False,

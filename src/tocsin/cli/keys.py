@@ -172,8 +172,9 @@ def secrets(
     as_json: AsJson = False,
 ) -> None:
     """List the keys under which secrets in the store are encrypted: the one that encrypts, and former ones with the number of
-    timers, schedules, monitors and namespaces that still need them (waiting), and that of tenants and service calls that go
-    on or have failed (calls). What else has finished needs theirs until its retention is over."""
+    timers, schedules, monitors, namespaces and jobs that still need them (waiting), and that of tenants and service calls
+    that go on or have failed (calls). What else has finished needs theirs until its retention is over, and to be replayed
+    until failure_retention is."""
     from tocsin.model.instants import format_instant
     from tocsin.server.seals import SecretKeys
 

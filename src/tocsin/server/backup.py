@@ -21,13 +21,16 @@ from tocsin import __version__
 from tocsin.administration import NAMESPACES
 from tocsin.model.errors import ConfigError, StoreCorrupted
 from tocsin.model.instants import format_instant
+from tocsin.model.job import JobState
 from tocsin.private_files import make_folder, make_new, sync
 from tocsin.server.dev_folder import MARK
+from tocsin.server.transfer_mark import TRANSFER, TRANSFER_KEY, under_way
 from tocsin.settings import Settings
 from tocsin.sql.file_lock import FileLock
 from tocsin.stores.sqlite.connection import no_space
-from tocsin.stores.sqlite.files import BESIDE, begin_epochs, copy_database, set_in_records
+from tocsin.stores.sqlite.files import BESIDE, begin_epochs, copy_database, delete_records, set_in_records
 from tocsin.stores.sqlite.store import folder_lock
+from tocsin.timers.jobs import JOBS
 
 LIST = "backup.json"
 TIMERS, CALLS = "tocsin.db", "agent.db"
@@ -109,9 +112,9 @@ def _create(path: Path, made: list[Path]) -> None:
 
 
 def restore(settings: Settings, folder: Path, *, pause: bool) -> Backup:
-    """Puts the files of a backup into place, all or none. With `pause`, all namespaces are paused, so that nothing fires
-    before it was checked. Raises ConfigError if data are there already, StoreLocked if a server runs, StoreCorrupted for a
-    damaged backup, OSError."""
+    """Puts the files of a backup into place, all or none. With `pause`, all namespaces and running jobs are paused, so that
+    nothing fires or is changed before it was checked. Raises ConfigError if data are there already, StoreLocked if a server
+    runs, StoreCorrupted for a damaged backup, OSError."""
     backup = _read(folder)
     targets = _targets(settings, backup)
     with contextlib.ExitStack() as stack:
@@ -134,9 +137,12 @@ def restore(settings: Settings, folder: Path, *, pause: bool) -> Backup:
             if name == TIMERS:
                 # Without owners: the next start would report the server that ran when the copy was taken as interrupted.
                 begin_epochs(new, random.randrange(_EPOCHS_MIN, _EPOCHS_MAX))
+                # Of a transfer under traffic when the copy was taken: what it has copied was not logged in this one.
+                delete_records(new, TRANSFER, TRANSFER_KEY, lambda value: under_way(value) is not None)
             if pause and name == TIMERS:
                 # What fires for a namespace whose record is damaged waits anyway.
-                set_in_records(new, NAMESPACES, "paused")
+                set_in_records(new, NAMESPACES, "paused", True)
+                set_in_records(new, JOBS, "state", JobState.PAUSED.value, instead_of=JobState.RUNNING.value)
             sync(new)
         # The timers last: without them a server would create an empty store, which is noticed at once.
         for name in sorted(targets, key=lambda name: name == TIMERS):

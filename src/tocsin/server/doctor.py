@@ -32,6 +32,7 @@ from tocsin.server.peers import secrets_of
 from tocsin.server.seals import open_seals
 from tocsin.server.sockets import bind, url_of
 from tocsin.server.stores import newest_schema, open_store
+from tocsin.server.transfer_mark import TRANSFER, TRANSFER_KEY, under_way
 from tocsin.settings import Origin, Settings, sources, unknown_variables
 from tocsin.sql.file_lock import lock_holder
 from tocsin.stores.sqlite.connection import APPLICATION_ID
@@ -145,6 +146,7 @@ def _check_sqlite(settings: Settings) -> Iterator[Finding]:
     yield _schema(settings, path, found, f"{path}: read in {took_ms:.1f} ms; {used}")
     if not all(os.access(each, os.W_OK) for each in (path, path.parent)):
         yield Finding("store", Verdict.FAIL, f"{path} can't be written", "give file and folder to the server's user")
+    yield from check_transfer(found.transfer)
     yield check_keys(settings, found.key_expiries)
     yield Finding("clock", Verdict.OK, "the store's is this machine's")
 
@@ -213,10 +215,24 @@ async def _questions(settings: Settings, store: Store, text: str) -> list[Findin
         if off
         else Finding("clock", Verdict.OK, f"{offset_s:+.3f} s from the store's")
     )
+    mark = await store.record(TRANSFER, TRANSFER_KEY)
+    findings += check_transfer(None if mark is None else mark.value)
     findings.append(check_keys(settings, [key.expires_at for key in await api_keys(store)]))
     findings += await _check_neighbours(settings, store)
     findings.append(await _check_secrets(settings, store))
     return findings
+
+
+def check_transfer(value: str | None) -> list[Finding]:
+    """Nobody has forgotten a transfer under traffic, whose record has this value."""
+    if (mark := under_way(value)) is None:
+        return []
+    text = (
+        f"a transfer to {mark.other} has been under way since {format_instant(mark.at)}; until it ends, the servers remove "
+        "no history, failures or runs"
+    )
+    mend = "go on with it by the same command, or end it with `tocsin transfer --cancel`"
+    return [Finding("transfer", Verdict.WARN, text, mend)]
 
 
 async def _check_secrets(settings: Settings, store: Store) -> Finding:

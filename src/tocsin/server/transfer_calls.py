@@ -13,7 +13,7 @@ from tocsin.server.extras import require_driver
 from tocsin.server.transfer_mark import TransferRefused
 from tocsin.settings import Settings
 from tocsin.stores.service_calls.database import AgentDatabase, agent_database
-from tocsin.stores.service_calls.moving import CALLS_TABLE, copy_tables, is_empty, measured_tables
+from tocsin.stores.service_calls.moving import CALLS_TABLE, clear_copy, copy_tables, is_empty, measured_tables
 
 
 class Calls(NamedTuple):
@@ -21,6 +21,15 @@ class Calls(NamedTuple):
 
     source: AgentDatabase
     target: AgentDatabase
+
+    async def clear(self) -> None:
+        """Removes what an earlier try has copied: what the source has changed since is not missing, but differs. Raises
+        TransferRefused if the target's calls are no copy of the source's."""
+        if not await clear_copy(*self):
+            raise TransferRefused(
+                "the target's agent.database has service calls that are not from the source; nothing was switched over; name "
+                "an empty one"
+            )
 
     async def copy(self, advance: Callable[[int], None]) -> None:
         """Copies what is missing."""

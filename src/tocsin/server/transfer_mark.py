@@ -20,7 +20,7 @@ from tocsin.model.timer import UNUSABLE
 from tocsin.ports.records import Record, Records
 
 #: The record's kind, and its key.
-TRANSFER, _KEY = "transfer", "state"
+TRANSFER, TRANSFER_KEY = "transfer", "state"
 #: How long paused servers wait for a transfer that shows no sign of life. Then they go on with the source.
 PATIENCE_S = 60.0
 
@@ -71,7 +71,7 @@ _decoder = msgspec.json.Decoder(TransferMark)
 
 async def read_mark(records: Records) -> TransferMark | None:
     """The part that the store has in a transfer. Raises StoreCorrupted if it can't be read."""
-    record = await records.record(TRANSFER, _KEY)
+    record = await records.record(TRANSFER, TRANSFER_KEY)
     return None if record is None else _decoded(record)
 
 
@@ -80,23 +80,33 @@ def _decoded(record: Record) -> TransferMark:
         mark = _decoder.decode(record.value)
     except UNUSABLE as error:
         raise StoreCorrupted(
-            f"the record {TRANSFER}/{_KEY} can't be read ({error}): this store is part of a transfer; restore a backup"
+            f"the record {TRANSFER}/{TRANSFER_KEY} can't be read ({error}): this store is part of a transfer; restore a "
+            "backup"
         ) from error
     return msgspec.structs.replace(mark, version=record.version)
+
+
+def under_way(value: str | None) -> TransferMark | None:
+    """The mark in a record with this value if it asks servers of a source to log what they change, or to pause."""
+    try:
+        mark = None if value is None else _decoder.decode(value)
+    except UNUSABLE:
+        return None
+    return mark if mark is not None and mark.role == "source" and mark.phase != "moved" else None
 
 
 async def put_mark(records: Records, mark: TransferMark) -> TransferMark:
     """Stores the mark in place of the one with its version, which is 0 for the first. Raises TransferRefused if another
     transfer has written one."""
     value = encoded(msgspec.structs.replace(mark, version=0))
-    if not await records.put_record(TRANSFER, _KEY, value, mark.version or None):
+    if not await records.put_record(TRANSFER, TRANSFER_KEY, value, mark.version or None):
         raise TransferRefused(f"another transfer uses the same stores ({mark.other}); let it end")
     return msgspec.structs.replace(mark, version=mark.version + 1)
 
 
 async def remove_mark(records: Records) -> None:
     """Removes the mark."""
-    await records.delete_records(TRANSFER, [_KEY])
+    await records.delete_records(TRANSFER, [TRANSFER_KEY])
 
 
 async def refuse_transferred(records: Records) -> None:

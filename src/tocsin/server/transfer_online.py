@@ -32,10 +32,10 @@ from tocsin.ports.store import (
     ShardState,
 )
 from tocsin.server.transfer import (
-    EXPIRY_MARGIN_US,
     Progress,
     Side,
     claim_all,
+    compared,
     foreign_source,
     is_complete,
     not_a_copy,
@@ -167,7 +167,7 @@ class OnlineTransfer:
         if of_source is not None and of_source.phase == "moved":
             self._pause = of_source
             return False
-        await refuse_unmovable(source.store)
+        await refuse_unmovable(source.store, online=True)
         self._pause = await put_mark(
             source.store,
             TransferMark(
@@ -421,8 +421,13 @@ class OnlineTransfer:
 
     async def _compare(self) -> Contents:
         """Reads both stores, and compares all that was not changed meanwhile. Raises TransferRefused for a difference."""
+        contents, difference = await compared(self._compared)
+        if difference:
+            raise not_a_copy(self._source, self._target, difference)
+        return contents
+
+    async def _compared(self, after_us: int) -> tuple[Contents, str]:
         source, target = self._source, self._target
-        after_us = time.time_ns() // 1_000 + EXPIRY_MARGIN_US
         expected, found = array("Q", bytes(8 * BUCKETS)), array("Q", bytes(8 * BUCKETS))
         self._touched = set()
         await self._round()
@@ -432,10 +437,8 @@ class OnlineTransfer:
         await self._round()
         touched = {bucket_of(each) for each in self._touched}
         self._touched = None
-        different = [each for each in range(BUCKETS) if expected[each] != found[each] and each not in touched]
-        if different:
-            raise not_a_copy(source, target, f"{len(different)} of {BUCKETS} parts differ")
-        return contents
+        different = sum(expected[each] != found[each] and each not in touched for each in range(BUCKETS))
+        return contents, f"{different} of {BUCKETS} parts differ" if different else ""
 
     async def _wait_for_jobs(self) -> bool:
         """Waits until no job runs; whether one did. Raises TransferRefused if a namespace was deleted."""
@@ -542,13 +545,14 @@ class OnlineTransfer:
             )
         await claim_all(source, self._mark.owner, self._silence.dead)
         await self._claim_target({})
-        await refuse_unmovable(source.store)
+        await refuse_unmovable(source.store, online=True)
         await self._round()
         await copy_records(source.store, source.shards, target.store, target.shards)
         count = None
         async with self._calls() as calls:
             if calls is not None:
                 with self._progress("copying calls", None) as advance:
+                    await calls.clear()
                     await calls.copy(advance)
                     count = await calls.counted(advance)
                     await calls.verify(advance)

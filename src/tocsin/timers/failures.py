@@ -134,6 +134,12 @@ class Failures:
         shard_id = self._namespaces.shard_of(namespace_of(row), row.uuid)
         return await self._sample_of(shard_id, row)
 
+    async def is_listed(self, row: FailureRow) -> bool:
+        """Whether the failure is still there: it was neither dismissed nor dealt with since it was read."""
+        shard_id = self._namespaces.shard_of(namespace_of(row), row.uuid)
+        found = await self._namespaces.read(self._store.failures(shard_id, _before(row.place), 1))
+        return bool(found) and found[0].place == row.place
+
     async def dismiss(self, wanted: FailureFilter) -> tuple[int, bool]:
         """Removes the failures of the filter from the list; how many, and whether there may be more."""
         shards: dict[int, list[FailurePlace]] = {}

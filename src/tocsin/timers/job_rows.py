@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import UNSET, UnsetType
 
 from tocsin.model.access import EVERY
-from tocsin.model.errors import StoreError, TimerNotReplayable, TocsinError, Unavailable
+from tocsin.model.errors import NamespaceNotFound, StoreError, TimerNotReplayable, TocsinError, Unavailable
 from tocsin.model.failure_groups import FailedKind
 from tocsin.model.job import Job, JobAction, JobKind, RowFilter
 from tocsin.model.namespace import RESERVED_PREFIX
@@ -28,6 +28,9 @@ from tocsin.timers.service import TimerService
 #: Rows of a page, and rows that a filter may leave out while one is read: a call of the store is short enough for clients'
 #: lists not to wait for it noticeably.
 PAGE_ROWS, _SCAN_ROWS_MAX = 500, 10_000
+#: A failure that was read so short a time ago is not looked for again: it would be a read for each row of a fast job.
+_FRESH_US = 250_000
+_DAMAGED = "its stored failure is damaged, and does not show whose it is"
 
 
 #: Returns the service agent, while it runs here.
@@ -154,20 +157,36 @@ async def _change(service: TimerService, job: Job, view: TimerView, latest_us: i
 async def _page_of_failures(service: TimerService, job: Job, cursor: str | None) -> Page:
     """The newest ones first: those that fail meanwhile come before them, and are none of the job's."""
     scope = FailureFilter(None if job.namespace == EVERY else job.namespace)
+    read_at = service.now_us()
     failures, end = await service.failures.members(scope, PAGE_ROWS, cursor)
+    # Another node may have created some just now.
+    await service.namespaces.known_among({namespace_of(row) for row in failures})
     # A piece of work each, also those that do not match.
-    rows = (_failed_row(service, job, row) if _has_failed(job.filter, row) else None for row in failures)
+    rows = (_failed_row(service, job, row, read_at) if _has_failed(job.filter, row) else None for row in failures)
     return Page([row for row in await service.turns.each(rows) if row is not None], end)
 
 
-def _failed_row(service: TimerService, job: Job, row: FailureRow) -> JobRow:
-    namespace = namespace_of(row)
-    shard_id = service.namespaces.shard_of(namespace, row.uuid)
-    change = partial(_write, service, shard_id, partial(_replay, service, row, job))
-    return JobRow(namespace, row.timer_id, write_cursor(row.place) or "", change, shard_id=shard_id)
+def _failed_row(service: TimerService, job: Job, row: FailureRow, read_at: int) -> JobRow:
+    namespace, cursor = namespace_of(row), write_cursor(row.place) or ""
+    try:
+        shard_id = service.namespaces.shard_of(namespace, row.uuid)
+    except (NamespaceNotFound, Unavailable) as error:
+        # A damaged failure has lost its namespace. Those behind it are replayed.
+        return JobRow(namespace, row.timer_id, cursor, partial(_refused, str(error) if namespace else _DAMAGED))
+    change = partial(_write, service, shard_id, partial(_replay, service, row, job, read_at))
+    return JobRow(namespace, row.timer_id, cursor, change, shard_id=shard_id)
 
 
-async def _replay(service: TimerService, row: FailureRow, job: Job, due_us: int) -> WriteOp:
+async def _refused(reason: str, due_us: int) -> Write | None:
+    raise TocsinError(reason)
+
+
+async def _replay(service: TimerService, row: FailureRow, job: Job, read_at: int, due_us: int) -> WriteOp | None:
+    # The write itself is refused if the timer has another run since, but not if somebody has dismissed the failure, nor if
+    # an occurrence was replayed.
+    fresh = 0 <= service.now_us() - read_at < _FRESH_US and kind_of(row) is not FailedKind.OCCURRENCE
+    if not fresh and not await service.failures.is_listed(row):
+        return None
     return await replay_of(service, row, job.url and _url_of(service, job, namespace_of(row)), due_us)
 
 

@@ -15,6 +15,7 @@ runner looks at jobs.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -92,6 +93,10 @@ _GONE = (TimerNotFound, TimerNotPending, TimerPending, ScheduleEnded, ServiceCal
 
 class _Superseded(Exception):
     """Another node works on the job, or nobody should any more."""
+
+
+class _Lost(_Superseded):
+    """The record is another node's, or gone: this one has nothing to report."""
 
 
 class JobRunner:
@@ -206,21 +211,28 @@ class _Run:
         self._runs_here = partial(runner.runs_here, job)
         self._me = runner._context.incarnation.hex()
         self._job = job
-        self._saved_us = 0
+        # When the record was last written, and read for what people have changed; and whether they have stopped the job.
+        self._saved_us = self._looked_us = 0
+        self._stopped = False
         # How many rows a part has at the pace of the last one.
         self._part_rows = sys.maxsize
         # Up to when the rate has been used, in boot time.
         self._used_to_us = runner._context.clock.boottime_us()
 
     async def run(self) -> None:
-        """Returns when the job has ended, is paused, or belongs to another node. While a page is changed, the next one is
-        read."""
+        """Returns when the job has ended, is paused, or belongs to another node."""
+        with contextlib.suppress(_Superseded):
+            await self._save(claims=True)
+            try:
+                await (self._delete_namespace() if self._job.kind is JobKind.NAMESPACE else self._change_rows())
+            except TocsinError as error:
+                # Such as a namespace that has been deleted meanwhile. It would end each node that took the job over.
+                await self._end(JobState.FAILED, str(error))
+
+    async def _change_rows(self) -> None:
+        """Changes page after page. While one is changed, the next one is read."""
         following: asyncio.Task[Page] | None = None
         try:
-            await self._save(claims=True)
-            if self._job.kind is JobKind.NAMESPACE:
-                await self._delete_namespace()
-                return
             page = await self._read(self._job.cursor)
             while True:
                 if page.end is not None:
@@ -228,8 +240,6 @@ class _Run:
                 if not await self._do(page) or following is None:
                     return
                 page = await following
-        except _Superseded:
-            pass
         finally:
             if following is not None:
                 await end_tasks(following)
@@ -312,11 +322,17 @@ class _Run:
                 for row, answer in zip(part, answers, strict=True)
                 if isinstance(answer, TocsinError)
             ]
+            answered = len(part) - sum(answer is None for answer in answers)
             changed = sum(answer is True for answer in answers)
-            counts = JobCounts(len(part), changed, len(part) - changed - len(errors), len(errors))
+            counts = JobCounts(answered, changed, answered - changed - len(errors), len(errors))
             self._job = msgspec.structs.replace(job, samples=(*job.samples, *errors)[:SAMPLES_MAX])
             self._context.observe(JobRowsChanged(job.action, changed))
         self._job = msgspec.structs.replace(self._job, counts=job.counts.plus(counts))
+        if counts.matched < len(part):
+            if self._stopped:
+                # Whoever has paused it goes on before these rows.
+                await self._save()
+            raise _Superseded
 
     def _dues(self, rows: int) -> range:
         """When timers are due that the last slice, of so many rows, replays: each after its turn, by the wall clock."""
@@ -342,15 +358,16 @@ class _Run:
         self._used_to_us = used_us + rows * row_us
         return rows
 
-    async def _write(self, row: JobRow, due_us: int) -> bool | TocsinError:
-        """Changes a row: whether it did, or why it could not. Repeated until the outcome is known."""
+    async def _write(self, row: JobRow, due_us: int) -> bool | TocsinError | None:
+        """Changes a row: whether it did, or why it could not. Repeated until the outcome is known, or, which is None, until
+        nobody wants it any more."""
         in_doubt = False
         while True:
             sent = False
             try:
                 write = await row.change(due_us)
                 if write is None:
-                    return False
+                    return in_doubt
                 sent = True
                 await write()
             except ServiceCallNotScheduled:
@@ -360,13 +377,35 @@ class _Run:
                 return in_doubt
             except (Unavailable, StoreError) as error:
                 in_doubt = in_doubt or (sent and not isinstance(error, NOT_DONE))
-                await self._pause_after(error)
+                try:
+                    await self._pause_after(error)
+                except _Superseded:
+                    return None
             except TocsinError as error:
                 return error
             else:
                 return True
 
     async def _pause_after(self, error: TocsinError) -> None:
+        """Waits before a call is repeated. Raises _Superseded when it is not to be, which the record shows, read each second:
+        its place is not stored before the call succeeds."""
+        await self._pause(error)
+        context, now_us = self._context, self._context.clock.boottime_us()
+        if self._is_emptied:
+            return
+        if not self._stopped and now_us - max(self._saved_us, self._looked_us) >= US_PER_SECOND:
+            # At once, as many rows wait together.
+            self._looked_us = now_us
+            try:
+                record = await context.bounded(context.store.record(JOBS, self._job.id))
+            except StoreError:
+                return
+            found = [] if record is None else jobs_of(record, context.observe)
+            self._stopped = not any(job.state is JobState.RUNNING and job.runner == self._me for job in found)
+        if self._stopped:
+            raise _Superseded
+
+    async def _pause(self, error: TocsinError) -> None:
         self._context.observe(JobInterrupted(self._job.id, str(error)))
         await asyncio.sleep(_RETRY_S)
         if not self._runs_here():
@@ -381,6 +420,9 @@ class _Run:
         try:
             if job.cursor is None:
                 await self._repeated(deletion.settle)
+                if not job.cancel_pending and await self._repeated(deletion.in_use):
+                    await self._end(JobState.FAILED, not_empty(job.namespace))
+                    return
                 await self._step(ROWS)
             if self._job.cursor == ROWS:
                 if refused := await self._delete_rows(deletion):
@@ -462,6 +504,11 @@ class _Run:
             except (Unavailable, StoreError) as error:
                 await self._pause_after(error)
 
+    @property
+    def _is_emptied(self) -> bool:
+        """Whether nothing but its record is left of the namespace that the job deletes."""
+        return self._job.kind is JobKind.NAMESPACE and self._job.cursor == RECORD
+
     async def _step(self, cursor: str) -> None:
         """Goes on with the next step, durably."""
         self._move_to(cursor)
@@ -492,11 +539,11 @@ class _Run:
                     break
                 record = await context.bounded(context.store.record(JOBS, job.id))
             except StoreError as error:
-                await self._pause_after(error)
+                await self._pause(error)
                 continue
             found = [] if record is None else jobs_of(record, context.observe)
             if not found or not (claims or found[0].runner == self._me):
-                raise _Superseded
+                raise _Lost
             (stored,) = found
             if claims:
                 if stored.state is not JobState.RUNNING:
@@ -507,7 +554,11 @@ class _Run:
             self._job = msgspec.structs.replace(
                 self._job, rate_per_second=stored.rate_per_second, version=stored.version
             )
-            if stored.state is JobState.CANCELED or self._job.state is JobState.RUNNING:
+            # What has removed the record of its namespace can't be canceled any more.
+            canceled = stored.state is JobState.CANCELED and not (
+                self._is_emptied and self._job.state is JobState.COMPLETED
+            )
+            if canceled or self._job.state is JobState.RUNNING:
                 self._job = msgspec.structs.replace(self._job, state=stored.state, ended_at=stored.ended_at)
         self._saved_us = context.clock.boottime_us()
         if self._job.state is not JobState.RUNNING:
@@ -519,6 +570,8 @@ class _Run:
         self._job = msgspec.structs.replace(self._job, state=state, reason=reason, ended_at=now_us)
         try:
             await self._save()
+        except _Lost:
+            raise
         except _Superseded:
             if self._job.state is not state:
                 raise

@@ -13,7 +13,7 @@ from tocsin.model.access import EVERY
 from tocsin.model.errors import Conflict, IdempotencyConflict, JobEnded, JobNotFound, JobRunning, Overloaded
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.job import KEPT_MAX, KEPT_US, LIVE_MAX, Job, JobKind, JobState
-from tocsin.model.sealed import url_sealed
+from tocsin.model.sealed import url_opened, url_sealed
 from tocsin.ports.clock import Clock
 from tocsin.ports.event import Counter, LineLimit
 from tocsin.ports.observer import Event, Observer
@@ -110,6 +110,10 @@ class Jobs:
         others = [each for each in others if each.id not in given_up]
         rival = next((each for each in others if each.overlaps(job)), None)
         if rival is not None or len(others) >= LIVE_MAX:
+            present = await self.get(job.id)
+            if present.state is not JobState.STARTING:
+                # A request that is sent twice at once: the other one was first, and has begun it.
+                return present
             await read(self._store.delete_records(JOBS, [job.id]))
             if rival is None:
                 raise Overloaded(f"{len(others)} jobs run or are paused already; wait until one has ended")
@@ -123,6 +127,10 @@ class Jobs:
         if not found:
             raise no_job(job_id)
         return found[0]
+
+    def url_of(self, job: Job) -> str:
+        """The job's URL, its secrets decrypted. Raises SealBroken."""
+        return url_opened(job.url, lambda sealed: self._namespaces.seals.open(sealed, sealed_in(job)))
 
     async def list(self) -> builtins.list[Job]:
         """All jobs that are kept, the newest first."""

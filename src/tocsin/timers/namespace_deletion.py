@@ -2,6 +2,7 @@
 
     begin       the job is durable, then the namespace is marked: creates and changes are refused, and nothing fires
     settle      no create that was on its way can become durable any more
+    in_use      unless what is pending is to be deleted, too: that nothing is, before anything is removed
     passes      live rows are deleted at their owners, and what is left of each timer is forgotten, until nothing is found
     events      the namespace's sink gets its last events, as long as it takes any
     failures    what is listed as failed of timers of which nothing else is left
@@ -28,7 +29,6 @@ from tocsin.ports.observer import Observer
 from tocsin.ports.store import (
     EVENTS_SUFFIX,
     FLOWS_SUFFIX,
-    NOTIFICATIONS_SUFFIX,
     TIMERS_END_US,
     FailurePlace,
     FireKey,
@@ -37,6 +37,7 @@ from tocsin.ports.store import (
     Store,
     StoredRow,
     names_of,
+    schedules_of,
 )
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.job_rows import PAGE_ROWS, JobRow, Write
@@ -115,6 +116,8 @@ class NamespaceDeletion:
     def __init__(self, service: TimerService, store: Store, keys: ApiKeys, job: Job, observe: Observer) -> None:
         self._service, self._store, self._keys, self._job, self._observe = service, store, keys, job, observe
         self._name = job.namespace
+        # What fires on somebody's behalf: not monitors, nor notifications that are on their way.
+        self._firing = self._name, schedules_of(self._name)
 
     async def settle(self) -> None:
         """Marks the namespace, and returns once nothing can be created in it any more. Raises NamespaceNotFound, Conflict.
@@ -132,6 +135,22 @@ class NamespaceDeletion:
             except TimerNotFound:
                 continue
 
+    async def in_use(self) -> bool:
+        """Whether timers or schedules are pending, however many rows have to be read to find them. After `settle`, none
+        becomes pending any more."""
+        namespaces, names = self._service.namespaces, self._firing
+        shards = namespaces.shards_of([self._name])
+        for _ in range(EMPTY_PASSES):
+            cursor: ListCursor | None = None
+            while True:
+                query = ListQuery(names, shards, frozenset({Status.PENDING}), cursor=cursor, limit=1)
+                page = await namespaces.read(self._store.list(query))
+                if page.rows:
+                    return True
+                if (cursor := page.cursor) is None:
+                    break
+        return False
+
     async def page(self, cursor: ListCursor | None) -> Rows:
         """The rows behind the cursor, whatever their status."""
         namespaces, found, pending = self._service.namespaces, list[Row](), False
@@ -142,7 +161,7 @@ class NamespaceDeletion:
             shard_id, live = namespaces.shard_of(self._name, row.uuid), None
             if isinstance(row, StoredRow):
                 live = JobRow(self._name, row.timer_id, "", partial(self._deletion_of, shard_id, row.uuid))
-                pending = pending or not row.namespace.endswith(NOTIFICATIONS_SUFFIX)
+                pending = pending or row.namespace in self._firing
             found.append(Row(shard_id, row.uuid, live))
         return Rows(found, pending, page.cursor)
 

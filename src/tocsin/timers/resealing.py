@@ -35,6 +35,7 @@ from tocsin.ports.seals import SealBroken, opener, sealer
 from tocsin.ports.store import KEY_MAX, KEY_MIN, StoredRow
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.rows import OpKind, WriteOp
+from tocsin.timers.jobs import every_job
 from tocsin.timers.service import TimerService
 
 #: Rows of one page, and the pause for each: a million rows take some minutes, and little of the store's time.
@@ -144,6 +145,9 @@ class Resealing:
         for signing in await context.bounded(signing_keys(context.store)):
             # Each is followed by another one, and then removed.
             left.update(self._former(signing.private.encode()))
+        for job in await context.bounded(every_job(context.store, context.observe)):
+            # It ends, or is canceled; what has ended needs its URL no more.
+            left.update(self._former(job.url.encode()) if job.live else ())
         async for shard_id, row in self._rows():
             if self._former(row.record):
                 used, changed = await self._rewrite(shard_id, row)

@@ -423,6 +423,12 @@ class TestOthers:
         ("- a", 2, "must be a mapping with schedules, monitors,"),
         ("a: [", 2, "tocsin.yaml:2:1: did not find expected node content"),
         ("a: 1\na: 2", 2, "tocsin.yaml:2:1: 'a' is there twice"),
+        (
+            '{"managedBy": "shop", "schedules": [], "schedules": []}',
+            2,
+            "tocsin.yaml is no valid declaration: 'schedules' is",
+        ),
+        ('{"schedules": [{"id": "a", "every": "1h", "every": "2h"}]}', 2, "'every' is there twice"),
         ("x-a: !!binary aGFsbG8=\nschedules: [{id: !!binary aGFsbG8=}]", 2, "a value that JSON does not have"),
         ("schedules: [{id: a, namespace: nowhere, every: 1h, callbackUrl: 'http://x/'}]", 1, "there is no namespace"),
         ("namespaces: [{name: default, numShards: 3}]", 1, "namespaces[0].numShards: can't be changed"),

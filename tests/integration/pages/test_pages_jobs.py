@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+from pathlib import Path
 from typing import Any
 
-from tests.integration.pages.conftest import Browser, Node
+from tests.integration.pages.conftest import Browser, Node, Start
 
 NOWHERE = "http://127.0.0.1:9/"
 FORM = {"namespace": "default", "of": "timers", "action": "cancel", "q": "a", "rate": "5000"}
@@ -45,6 +46,26 @@ async def test_form_counts_first_and_then_changes_what_was_counted(node: Node) -
         await browser.client.post("/api/v1/timers/list", json={"namespace": "default", "status": ["pending"]})
     ).json()
     assert sorted(timer["id"] for timer in left["timers"]) == ["a3", "b"]
+
+
+async def test_url_with_a_secret_that_was_counted_can_be_set(start: Start, tmp_path: Path) -> None:
+    """The job's record has the secret encrypted, under its own id."""
+    node = await start(store=f"sqlite:///{tmp_path}/tocsin.db")
+    browser = node.browser()
+    await browser.create("a1")
+    url = "http://127.0.0.1:9/hooks?token=s3cret"
+    shown = await browser.post("/jobs/new", {**FORM, "action": "setUrl", "url": url})
+    dry = shown.headers["location"]
+    assert (await ended(browser, dry))["matched"] == 1
+    assert node.server.engine is not None
+    record = await node.server.engine.context.store.record("job", dry.rsplit("/", 1)[-1])
+    assert record is not None
+    assert ("token=tsl1." in record.value, "s3cret" in record.value) == (True, False)
+    begun = (await browser.post(f"{dry}/begin", {})).headers["location"]
+    assert (await ended(browser, begun))["changed"] == 1
+    assert (await browser.post(f"{dry}/begin", {})).headers["location"] == begun
+    sent = {"namespace": "default", "timerId": "a1"}
+    assert "hooks" in (await browser.client.post("/api/v1/timers/get", json=sent)).json()["callbackUrl"]
 
 
 async def test_wrong_form_comes_back_with_its_problem(node: Node) -> None:

@@ -125,6 +125,18 @@ async def test_canceled_deletion_releases_the_namespace(server: ServerProcess) -
     assert (await api("namespaces/delete", name="kept"))[1]["error"] == "NAMESPACE_NOT_EMPTY"
 
 
+async def test_monitors_go_with_their_namespace_and_do_not_keep_it(server: ServerProcess) -> None:
+    api = Api(server)
+    assert (await api("namespaces/create", name="watched"))[0] == 200
+    monitor = {"namespace": "watched", "id": "nightly", "every": "24h"}
+    assert (await api("monitors/put", **monitor))[0] == 200
+    status, answer = await api("namespaces/delete", name="watched")
+    assert status == 202
+    job = await ended(api, answer["job"]["id"])
+    assert (job["state"], job.get("reason")) == ("completed", None)
+    assert (await api("namespaces/get", name="watched"))[0] == 404
+
+
 async def test_what_can_not_be_deleted_is_refused_by_field(server: ServerProcess) -> None:
     api = Api(server)
     for fields, path in (

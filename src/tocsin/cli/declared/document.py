@@ -3,6 +3,7 @@ written. It has the fields of the API's requests."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -266,6 +267,7 @@ def _json(text: str, source: str) -> bytes:
     if text.lstrip().startswith("{"):
         try:
             members = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+            _refuse_twice(text, source)
             return msgspec.json.encode({name: members[name] for name in members if not _is_ignored(name)})
         except msgspec.DecodeError:
             # YAML's mappings may begin like JSON's.
@@ -284,6 +286,21 @@ def _json(text: str, source: str) -> bytes:
     except TypeError as error:
         # By a tag of YAML, such as !!binary.
         raise WrongUsage(f"{source} is no valid declaration: it has a value that JSON does not have: {error}") from None
+
+
+def _refuse_twice(text: str, source: str) -> None:
+    """Refuses a name that is twice in one object, as of YAML: decoders take the last one, and `--prune` would delete what the
+    first one has."""
+
+    def once(members: list[tuple[str, object]]) -> None:
+        names = [name for name, _ in members]
+        if len(set(names)) < len(names):
+            name = next(name for position, name in enumerate(names) if name in names[:position])
+            raise WrongUsage(f"{source} is no valid declaration: {name!r} is there twice")
+
+    # What else is wrong is refused where it is decoded.
+    with contextlib.suppress(json.JSONDecodeError, RecursionError):
+        json.loads(text, object_pairs_hook=once, parse_int=str, parse_float=str)
 
 
 def _is_ignored(name: object) -> bool:

@@ -116,6 +116,7 @@ SET_NUMBER = Query(
     "SELECT setval('outbox_id_seq', :number)",
     sqlite="INSERT INTO sqlite_sequence (name, seq) VALUES ('outbox', :number)",
 )
+_CLEAR = {table.name: Query(f"DELETE FROM {table.name}") for table in TABLES}
 IDENTIFY = Query("UPDATE agent_identity SET agent_id = :identity")
 
 
@@ -140,9 +141,33 @@ async def is_empty(database: AgentDatabase) -> bool:
     return True
 
 
+async def clear_copy(source: AgentDatabase, target: AgentDatabase) -> bool:
+    """Removes all rows of a target that an earlier copy of this source has left; whether it has none now. Those of another
+    agent stay."""
+    if await is_empty(target):
+        return True
+    if target.identity != source.identity:
+        return False
+
+    async def clear(session: Session) -> None:
+        # Others refer to the first ones.
+        for table in reversed(TABLES):
+            await _CLEAR[table.name].count(session)
+
+    await target.write(clear)
+    return True
+
+
 async def copy_tables(source: AgentDatabase, target: AgentDatabase, advance: Callable[[int], None]) -> None:
-    """Copies all rows that are missing in the target, the source's identity, and the number at which messages go on. It can
+    """Copies the source's identity, all rows that are missing in the target, and the number at which messages go on. It can
     be repeated."""
+
+    async def identify(session: Session) -> None:
+        await IDENTIFY.count(session, identity=source.identity)
+
+    # First: by it, another try knows that the rows are a copy's.
+    await target.write(identify)
+    target.identity = source.identity
     for table in TABLES:
         async for page in pages(source, table):
             await target.write(partial(_insert, _STATEMENTS[table.name][2], page))
@@ -150,12 +175,11 @@ async def copy_tables(source: AgentDatabase, target: AgentDatabase, advance: Cal
     ((number,),) = await source.read(LAST_NUMBER.fetch)
 
     async def go_on(session: Session) -> None:
-        await IDENTIFY.count(session, identity=source.identity)
-        if number:
-            await FORGET_NUMBER.fetch(session)
-            await SET_NUMBER.fetch(session, number=number)
+        await FORGET_NUMBER.fetch(session)
+        await SET_NUMBER.fetch(session, number=number)
 
-    await target.write(go_on)
+    if number:
+        await target.write(go_on)
 
 
 async def _insert(query: Query, rows: Sequence[Row], session: Session) -> int:

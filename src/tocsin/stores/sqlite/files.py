@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -21,6 +22,7 @@ from tocsin.stores.sqlite.dialect import DIALECT
 #: How long to wait for a transaction that recovers the log.
 _GLANCE_TIMEOUT_MS = 5_000
 _KEYS = f"SELECT record_value FROM records WHERE record_kind = '{API_KEYS}' AND record_key <> ''"
+_TRANSFER = "SELECT record_value FROM records WHERE record_kind = 'transfer' AND record_key = 'state'"
 #: How long the copy waits for another process's lock, such as that of a database which is being opened.
 _COPY_TIMEOUT_MS = 30_000
 #: Of the WAL of a database that no longer has one, and of one whose server was killed.
@@ -28,13 +30,15 @@ BESIDE = ("-wal", "-shm", "-journal")
 
 
 class Glance(NamedTuple):
-    """What a database records about itself. `key_expiries` in microseconds, None: never."""
+    """What a database records about itself. `key_expiries` in microseconds, None: never. `transfer`: the record of its part
+    in one, as `tocsin.server.transfer_mark` has it; None if there is none."""
 
     application: int
     schema: int
     format: int | None
     readable_from: int | None
     key_expiries: list[int | None]
+    transfer: str | None
 
 
 def glance(path: Path, *, alone: bool) -> Glance:
@@ -52,7 +56,9 @@ def glance(path: Path, *, alone: bool) -> Glance:
             meta = dict(connection.execute("SELECT meta_name, meta_value FROM meta")) if "meta" in tables else {}
             records = connection.execute(_KEYS) if "records" in tables else ()
             expiries = [msgspec.json.decode(record, type=ApiKey).expires_at for (record,) in records]
-            return Glance(application, schema, meta.get("format"), meta.get("readable_from"), expiries)
+            marks = connection.execute(_TRANSFER).fetchall() if "records" in tables else []
+            transfer = next((str(mark) for (mark,) in marks), None)
+            return Glance(application, schema, meta.get("format"), meta.get("readable_from"), expiries, transfer)
         finally:
             connection.close()
     except (apsw.Error, msgspec.DecodeError) as error:
@@ -108,16 +114,28 @@ def _check(copy: Path, source: Path) -> None:
         )
 
 
-def set_in_records(path: Path, kind: str, member: str) -> None:
-    """Sets a member of each record of a kind to true, in a timers' database that no server uses. Raises StoreError."""
+def set_in_records(path: Path, kind: str, member: str, value: bool | str, *, instead_of: str | None = None) -> None:
+    """Sets a member of each record of a kind, or of those that have the other value, in a timers' database that no server
+    uses. Raises StoreError."""
     with _changing(path) as connection:
         connection.execute(
-            "UPDATE records SET record_value = json_set(record_value, '$.' || ?, json('true')), "
+            "UPDATE records SET record_value = json_set(record_value, '$.' || :member, json(:value)), "
             "record_version = record_version + 1 "
+            "WHERE record_kind = :kind AND record_key <> '' AND CASE "
             # Damaged ones stay as they are.
-            "WHERE record_kind = ? AND record_key <> '' AND json_valid(record_value)",
-            (member, kind),
+            "WHEN NOT json_valid(record_value) THEN false WHEN :former IS NULL THEN true "
+            "ELSE json_extract(record_value, '$.' || :member) = :former END",
+            {"member": member, "value": json.dumps(value), "kind": kind, "former": instead_of},
         )
+
+
+def delete_records(path: Path, kind: str, key: str, obsolete: Callable[[str], bool]) -> None:
+    """Removes all records of a kind if the one with the key is obsolete, in a timers' database that no server uses. Raises
+    StoreError."""
+    of_key = "SELECT record_value FROM records WHERE record_kind = ? AND record_key = ?"
+    with _changing(path) as connection:
+        if any(obsolete(str(value)) for (value,) in connection.execute(of_key, (kind, key)).fetchall()):
+            connection.execute("DELETE FROM records WHERE record_kind = ? AND record_key <> ''", (kind,))
 
 
 def begin_epochs(path: Path, raised: int) -> None:

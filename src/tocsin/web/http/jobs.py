@@ -303,6 +303,10 @@ class JobRequests:
             raise no_job(job_id)
         return job
 
+    def url_of(self, job: model.Job) -> str:
+        """The job's URL, its secrets decrypted, for another job with it. Raises SealBroken."""
+        return self._jobs.url_of(job)
+
     async def visible(self, namespace: str, tenant: str, key: ApiKey | None) -> list[model.Job]:
         """The jobs that the key covers, newest first: all of them, or those of a namespace or tenant, and of all
         together; `*` is each."""

@@ -12,6 +12,7 @@ from tocsin.model.access import EVERY, Role
 from tocsin.model.errors import InvalidInput, JobEnded, JobRunning, TocsinError
 from tocsin.model.instants import format_instant
 from tocsin.model.job import RATE_DEFAULT, RATE_MAX, Job, JobAction, JobKind, JobState
+from tocsin.ports.seals import SealBroken
 from tocsin.web.http import jobs as wire
 from tocsin.web.http.access import require_namespace, require_service
 from tocsin.web.http.jobs import JobRequests, job_view, may, shift_text
@@ -134,11 +135,12 @@ class Jobs(Part):
             return RedirectResponse(
                 f"{job_path(counted)}?problem={quote('Only a completed dry run shows what is changed.')}", 303
             )
-        sent = _same_again(counted)
         try:
+            # Sealed again with the new job, to which what is sealed belongs.
+            sent = _same_again(counted, self._requests.url_of(counted))
             job = await self._requests.create(sent, context.principal.key, context.actor, context.now_us)
-        except JobRunning as error:
-            return RedirectResponse(f"{job_path(counted)}?problem={quote(str(error))}", 303)
+        except (JobRunning, InvalidInput, SealBroken) as error:
+            return RedirectResponse(f"{job_path(counted)}?problem={quote(_sentence(error))}", 303)
         return RedirectResponse(job_path(job), 303)
 
     @route("POST", "/jobs/{id}/{change:str}")
@@ -217,7 +219,7 @@ def job_path(job: Job) -> str:
     return f"/jobs/{job.id}"
 
 
-def _sentence(error: TocsinError) -> str:
+def _sentence(error: TocsinError | SealBroken) -> str:
     text = "; ".join(each.reason for each in error.errors) if isinstance(error, InvalidInput) else str(error)
     return f"{text[:1].upper()}{text[1:] or 'This can’t be done'}."
 
@@ -244,8 +246,8 @@ def _body(form: dict[str, str]) -> dict[str, Any]:
     return body | ({"all": True} if form["all"] == "yes" else {})
 
 
-def _same_again(counted: Job) -> wire.CreateJob:
-    """The request for the job of which this is the dry run. Sent twice, it makes one job."""
+def _same_again(counted: Job, url: str) -> wire.CreateJob:
+    """The request for the job of which this is the dry run, with its URL. Sent twice, it makes one job."""
     row_filter = counted.filter
     wanted = {
         "tags": list(row_filter.tags),
@@ -272,5 +274,5 @@ def _same_again(counted: Job) -> wire.CreateJob:
         "idempotencyKey": f"after:{counted.id}",
     }
     body |= {"shiftBy": shift_text(counted.shift_by_us)} if counted.shift_by_us else {}
-    body |= {"url": counted.url} if counted.url else {}
+    body |= {"url": url} if url else {}
     return _create_reader.read(msgspec.json.encode(body))
