@@ -189,14 +189,18 @@ def test_instants_of_an_interval_are_left_out(hours: int, only: list[Calendar], 
 def test_stretches_are_as_long_as_instants_are_excluded(only: Calendar, skip: Calendar, instant: int) -> None:
     exclusions = Calendars([only, skip]).exclusions(("only",), ("skip",))
     assert exclusions is not None
-    stretch = exclusions.stretch(instant)
-    assert (stretch is not None) == is_excluded(instant, [only], [skip])
-    if stretch is None:
-        begin = exclusions.next_begin(instant)
+    limit = exclusions.limit()
+    before = exclusions.stretch(instant, limit, back=True)
+    assert (before is not None) == is_excluded(instant, [only], [skip])
+    if before is None:
+        begin = exclusions.next_begin(instant, us(END), limit)
         if begin is not None:
             assert is_excluded(begin, [only], [skip])
             assert not is_excluded(begin - 1, [only], [skip])
         return
+    following = None if before.end is None else exclusions.stretch(before.end, exclusions.limit())
+    stretch = following or before
+    assert stretch.begin == before.begin
     for bound, outside in ((stretch.begin, -1), (stretch.end, 0)):
         # A stretch that would be years long is cut off.
         if bound is not None and abs(bound - instant) < 366 * US_PER_DAY:

@@ -154,7 +154,8 @@ class Occurrences:
         return instant_us if at is None or self._jittered(at) <= instant_us else at - 1
 
     def excluded_instants(self, after_us: int, until_us: int) -> Iterator[Excluded]:
-        """The same instants one by one, ascending, and why; with `next` also those that move."""
+        """The same instants one by one, ascending, and why; with `next` also those that move. It ends where the search for
+        another one has looked at `LOOKS_MAX`."""
         start_at, end_at = self._definition.start_at, self._definition.end_at
         by_hand = iter(sorted(each for each in self._skips if after_us < each <= until_us))
         skipped = next(by_hand, None)
@@ -172,12 +173,15 @@ class Occurrences:
 
     def _next_excluded(self, after_us: int, until_us: int) -> Excluded | None:
         exclusions, at = self._exclusions, after_us
-        while exclusions is not None and at < until_us:
-            begin = exclusions.next_begin(at + 1)
+        if exclusions is None:
+            return None
+        limit = exclusions.limit()
+        while at < until_us:
+            begin = exclusions.next_begin(at + 1, until_us, limit)
             found = None if begin is None else self._rule.after(begin - 1)
             if found is None or found > until_us:
                 return None
-            if exclusions.stretch(found) is not None:
+            if exclusions.stretch(found, limit) is not None:
                 return Excluded(found, *exclusions.reason(found))
             at = found
         return None
