@@ -5,7 +5,8 @@ from __future__ import annotations
 from tests.support.cases import each
 from tests.unit.test_schedules import BEGIN, MINUTE, SECOND, UUID, Plan
 
-from tocsin.model.schedule import CatchUp, Fire, Refill, ScheduleChange, Skip, Source, Unskip
+from tocsin.model.schedule import CatchUp, Fire, Pause, Refill, ScheduleChange, Skip, Source, Unskip
+from tocsin.model.timer import Status
 from tocsin.timers.engine import recurring
 from tocsin.timers.engine.recurring import Turn
 
@@ -34,3 +35,31 @@ def test_without_catch_up_an_instant_outside_the_window_is_given_up() -> None:
     plan.now = BEGIN + MINUTE + 61 * SECOND
     plan.ask(Fire())
     assert (plan.state.source, plan.state.missed) == (Source.TRIGGER, {"late": 2})
+
+
+@each("catch_up", CatchUp)
+def test_a_trigger_of_a_paused_schedule_is_tried_again(catch_up: CatchUp) -> None:
+    plan = Plan(catch_up=catch_up)
+    plan.ask(Pause())
+    plan.now = BEGIN + 3 * MINUTE
+    plan.ask(Fire())
+    assert plan.timer is not None
+    name = plan.timer.firing
+    turn = plan.answered(Status.PENDING, again_at=plan.now + 10 * MINUTE, last_error="503")
+    assert (turn.at, turn.timer.firing, plan.state.counts) == (plan.now + 10 * MINUTE, name, {})
+    assert recurring.suspended_reason(plan.timer) is None
+    plan.now += 10 * MINUTE
+    # The receiver asks for another call.
+    plan.answered(Status.PENDING, again_at=plan.now + MINUTE, firing=recurring.postponed(plan.timer))
+    assert (plan.timer.firing, plan.state.counts) == (f"{name}.1", {})
+    plan.answered()
+    assert (plan.state.counts, recurring.suspended_reason(plan.timer)) == ({"completed": 1}, "schedule:paused")
+
+
+def test_a_pause_ends_a_trigger_that_was_asked_for_before_it() -> None:
+    plan = Plan()
+    plan.ask(Fire())
+    plan.now += SECOND
+    plan.ask(Pause(), in_flight=True)
+    plan.answered(Status.PENDING, again_at=plan.now + SECOND, last_error="503")
+    assert plan.state.counts == {"failed": 1}

@@ -376,7 +376,8 @@ def _may_try_again(timer: Timer, uuid: bytes, again_at: int, calendars: Calendar
     """Whether another attempt of the current occurrence may begin at that instant."""
     definition, state = state_of(timer)
     if state.paused is not None:
-        return False
+        # No instant follows that could take its place. A pause ends what had been asked for before it.
+        return state.source is Source.TRIGGER and timer.execute_at >= state.changed_at
     if definition.catch_up is CatchUp.ALL:
         return True
     if definition.occurrences_max is not None:
