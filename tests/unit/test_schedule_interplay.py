@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from tests.support.cases import each
 from tests.unit.test_schedules import BEGIN, MINUTE, SECOND, UUID, Plan
 
@@ -63,3 +64,13 @@ def test_a_pause_ends_a_trigger_that_was_asked_for_before_it() -> None:
     plan.ask(Pause(), in_flight=True)
     plan.answered(Status.PENDING, again_at=plan.now + SECOND, last_error="503")
     assert plan.state.counts == {"failed": 1}
+
+
+def test_a_trigger_that_had_to_wait_does_not_expire() -> None:
+    plan = Plan()
+    assert plan.timer is not None
+    plan.timer.expire_after_us = SECOND
+    assert plan.timer.expires_at == BEGIN + MINUTE + SECOND
+    plan.ask(Fire())
+    assert plan.state.source is Source.TRIGGER
+    assert msgspec.structs.replace(plan.timer).expires_at is None
