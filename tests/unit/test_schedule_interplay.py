@@ -74,3 +74,41 @@ def test_a_trigger_that_had_to_wait_does_not_expire() -> None:
     plan.ask(Fire())
     assert plan.state.source is Source.TRIGGER
     assert msgspec.structs.replace(plan.timer).expires_at is None
+
+
+def paused_after(status: Status, **changes: object) -> Plan:
+    """A schedule that is paused during another attempt of its first occurrence."""
+    plan = Plan()
+    plan.now = BEGIN + MINUTE
+    plan.answered(status, again_at=plan.now + SECOND, **changes)
+    plan.now += SECOND
+    plan.ask(Pause(), in_flight=True)
+    return plan
+
+
+def test_a_trigger_of_a_paused_schedule_does_not_wait_for_a_result_that_was_lost() -> None:
+    plan = paused_after(Status.PENDING, last_error="503")
+    assert plan.timer is not None
+    plan.ask(Fire(), in_flight=True)
+    assert plan.state.source is Source.REGULAR
+    turn = plan.ask(Fire())
+    assert isinstance(turn, Turn)
+    assert (plan.state.source, plan.state.counts, len(plan.state.triggers)) == (Source.TRIGGER, {"failed": 1}, 2)
+    assert recurring.suspended_reason(plan.timer) is None
+    assert (turn.run is not None and turn.run.status, turn.changed) == (Status.FAILED, "triggered")
+
+
+def test_a_trigger_of_a_paused_schedule_waits_for_a_result_from_a_former_owner_until_the_retry_is_due() -> None:
+    plan = Plan()
+    plan.now = BEGIN + MINUTE
+    assert plan.timer is not None
+    plan.timer, plan.at = recurring.left(plan.timer), plan.now + SECOND
+    plan.ask(Pause())
+    plan.ask(Fire())
+    assert (plan.state.source, plan.state.away) == (Source.REGULAR, True)
+    plan.now += SECOND
+    turn = plan.ask(Fire())
+    assert isinstance(turn, Turn)
+    assert (plan.state.source, plan.state.away, plan.state.counts) == (Source.TRIGGER, False, {"failed": 1})
+    assert turn.run is not None
+    assert turn.run.last_error

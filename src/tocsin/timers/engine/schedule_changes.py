@@ -58,6 +58,7 @@ from tocsin.timers.engine.recurring import (
     occurrences_of,
     plan,
     state_of,
+    suspended_reason,
 )
 from tocsin.timers.engine.rows import WriteOp
 
@@ -236,8 +237,12 @@ def _with_state(timer: Timer, state: State, uuid: bytes, found: Subject, now_us:
     """The row with another state, planned again unless its occurrence has begun."""
     timer = msgspec.structs.replace(timer, updated_at=now_us, schedule=Schedule(state_of(timer)[0], state))
     if found.in_flight or has_begun(timer):
-        return Turn(timer, found.at, changed=changed)
-    turn = plan(timer, uuid, now_us, Missed.LATE if state.paused is None else Missed.PAUSED, found.calendars)
+        awaited = found.in_flight or (state.away and found.at > now_us)
+        if awaited or suspended_reason(timer) is None:
+            return Turn(timer, found.at, changed=changed)
+        turn = _without_result(timer, uuid, found, now_us)
+    else:
+        turn = plan(timer, uuid, now_us, Missed.LATE if state.paused is None else Missed.PAUSED, found.calendars)
     turn.changed = changed
     return turn
 
@@ -248,11 +253,18 @@ def _paused(timer: Timer, uuid: bytes, found: Subject, now_us: int) -> Turn:
     timer = msgspec.structs.replace(timer, updated_at=now_us, schedule=Schedule(definition, state))
     if found.in_flight or state.away or not has_begun(timer):
         return Turn(timer, found.at, changed="paused")
-    # It waits for another attempt, which a paused schedule does not make.
-    timer.status, timer.executed_at = (Status.FAILED if timer.last_error else Status.COMPLETED), now_us
-    turn = ended(timer, uuid, now_us, found.calendars)
+    turn = _without_result(timer, uuid, found, now_us)
     turn.changed = "paused"
     return turn
+
+
+def _without_result(timer: Timer, uuid: bytes, found: Subject, now_us: int) -> Turn:
+    """A paused schedule whose occurrence has begun and waits for another attempt, which it does not make: that has ended. So
+    has one whose result was lost with its node."""
+    if state_of(timer)[1].away:
+        timer.last_error = timer.last_error or "the result of its attempt was lost with its node"
+    timer.status, timer.executed_at = (Status.FAILED if timer.last_error else Status.COMPLETED), now_us
+    return ended(timer, uuid, now_us, found.calendars)
 
 
 def _resumed(timer: Timer, uuid: bytes, found: Subject, now_us: int) -> Turn:
