@@ -6,6 +6,7 @@ import msgspec
 from tests.support.cases import each
 from tests.unit.test_schedules import BEGIN, MINUTE, SECOND, UUID, Plan
 
+from tocsin.model.instants import INSTANT_MAX, US_PER_DAY
 from tocsin.model.schedule import CatchUp, Fire, Pause, Refill, ScheduleChange, Skip, Source, Unskip
 from tocsin.model.timer import Status
 from tocsin.timers.engine import recurring
@@ -112,3 +113,9 @@ def test_a_trigger_of_a_paused_schedule_waits_for_a_result_from_a_former_owner_u
     assert (plan.state.source, plan.state.away, plan.state.counts) == (Source.TRIGGER, False, {"failed": 1})
     assert turn.run is not None
     assert turn.run.last_error
+
+
+def test_jitter_has_no_room_at_the_last_instant_of_all() -> None:
+    plan = Plan(every_us=US_PER_DAY, anchor=INSTANT_MAX, start_at=INSTANT_MAX, jitter_us=SECOND)
+    assert plan.timer is not None
+    assert plan.timer.execute_at == INSTANT_MAX

@@ -223,7 +223,9 @@ class Occurrences:
         if not jitter:
             return at
         digest = hashlib.sha256(self._uuid + at.to_bytes(8, "big", signed=True)).digest()
-        return at + int.from_bytes(digest[:8], "big") % min(jitter, (following or INSTANT_MAX) - at)
+        # The last instant of all has no room for any.
+        room = max((following or INSTANT_MAX) - at, 1)
+        return at + int.from_bytes(digest[:8], "big") % min(jitter, room)
 
     def _without_jitter(self, instant_us: int) -> int:
         """The instant up to which those without jitter lie whose jitter does not lead beyond the given one."""
