@@ -12,7 +12,7 @@ import pytest
 from tests.unit.test_schedules import UUID, ScheduleBench
 
 from tocsin.model.calendar import WEEKDAYS, Calendar, Calendars, Days, Exclusions
-from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
+from tocsin.model.instants import INSTANT_MAX, US_PER_DAY, US_PER_SECOND
 from tocsin.model.occurrences import Occurrences, check
 from tocsin.model.recurrence import Cron
 from tocsin.model.schedule import Definition, DefinitionChanges, Edit, Missed, OnSkipped
@@ -23,6 +23,7 @@ from tocsin.timers.engine.rows import OpKind, WriteOp
 MONDAY = 1_800_230_400 * US_PER_SECOND
 assert date(1970, 1, 1) + timedelta(microseconds=MONDAY) == date(2027, 1, 18)
 #: How often one search may look, and the searches of a plan together.
+HOUR = 3_600 * US_PER_SECOND
 SEARCH_MAX, PLAN_MAX = 5_000, 15_000
 
 
@@ -167,6 +168,17 @@ def test_a_year_of_weekends_and_holidays_is_counted() -> None:
     assert found.count(MONDAY, end) == len(left)
     assert sum(each.instants for each in found.excluded(MONDAY, end)) == 365 - len(left)
     assert found.until(end) == left[-1]
+
+
+@pytest.mark.parametrize("begin", (-10_000 * US_PER_DAY, INSTANT_MAX - 100 * US_PER_DAY), ids=("before", "beyond"))
+def test_dates_that_no_calendar_may_have_do_not_exclude_those_between(begin: int) -> None:
+    """The weekdays of a calendar are of every week, also before 1970 and in the last year of all."""
+    found = occurrences([of_weekdays("SAT", "SUN")], cron="0 9 * * *", skip=("SAT-SUN",))
+    week = [begin + number * US_PER_DAY for number in range(7)]
+    for look in (found.until, found.after):
+        assert all(look(at) != at for at in week)
+    assert found.after(MONDAY) == MONDAY + 9 * HOUR
+    assert found.until(MONDAY) == MONDAY - 3 * US_PER_DAY + 9 * HOUR
 
 
 def test_what_is_looked_up_for_one_change_counts_as_reckoning() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from tests.support.cases import each
 from tests.unit.test_schedules import BEGIN, MINUTE, SECOND, UUID, Plan
 
-from tocsin.model.instants import INSTANT_MAX, US_PER_DAY
+from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, US_PER_DAY
 from tocsin.model.schedule import CatchUp, Fire, Pause, Refill, ScheduleChange, Skip, Source, Unskip
 from tocsin.model.timer import Status
 from tocsin.timers.engine import recurring
@@ -119,3 +121,11 @@ def test_jitter_has_no_room_at_the_last_instant_of_all() -> None:
     plan = Plan(every_us=US_PER_DAY, anchor=INSTANT_MAX, start_at=INSTANT_MAX, jitter_us=SECOND)
     assert plan.timer is not None
     assert plan.timer.execute_at == INSTANT_MAX
+
+
+@each("rule", ({"cron": "0 9 * * *", "every_us": None, "anchor": None}, {}))
+def test_a_backfill_may_begin_at_the_first_instant_of_all(rule: dict[str, Any]) -> None:
+    plan = Plan(**rule)
+    plan.now += US_PER_DAY
+    assert isinstance(plan.ask(Refill(INSTANT_MIN - 1, BEGIN)), Turn)
+    assert plan.state.backfills[0].after < INSTANT_MIN + 7 * US_PER_DAY

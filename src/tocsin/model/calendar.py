@@ -39,6 +39,8 @@ LOOKS_MAX, _LOOKUP = 5_000, 10
 #: Excluded stretches that are kept for one combination of calendars, and combinations that are kept of one namespace.
 _STRETCHES_MAX, _COMBINATIONS_MAX = 4_096, 4_096
 _EVERY_WEEKDAY = 127
+#: Dates up to this ordinal begin in the range of dates, but not in every zone.
+_DAY_MIN = 2
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -155,7 +157,7 @@ class Days:
         spans = [(day.toordinal(), day.toordinal() + 1) for day in calendar.dates]
         spans += [(each.first.toordinal(), each.last.toordinal() + 1) for each in calendar.ranges]
         if self._weekdays == _EVERY_WEEKDAY:
-            spans = [(DATE_MIN.toordinal(), DATE_MAX.toordinal() + 1)]
+            spans = [(1, DATE_MAX.toordinal() + 1)]
         self._begins: list[int] = []
         self._ends: list[int] = []
         for begin, end in sorted(map(self._extended, spans)):
@@ -188,7 +190,7 @@ class Days:
             return found
         self._meter.spent += _LOOKUP
         is_member, begin, end = self._run_of_days(_day_of(instant_us, self._zone))
-        found = Run(is_member, _bound(begin, self._zone), _bound(end, self._zone))
+        found = Run(is_member, _begin_within(begin, self._zone), _end_within(end, self._zone))
         if found.begin is not None and found.end is not None:
             self._last = (found.begin, found.end, found)
         return found
@@ -395,11 +397,17 @@ class Calendars:
 NO_CALENDARS = Calendars()
 
 
-def _bound(day: int | None, zone: ZoneInfo) -> int | None:
-    """The instant at which a run begins or ends; None beyond the dates that a calendar may have."""
-    if day is None or not DATE_MIN.toordinal() < day <= DATE_MAX.toordinal():
+def _begin_within(day: int | None, zone: ZoneInfo) -> int | None:
+    """The instant at which a run begins, at the latest that of the first date beyond those that a calendar may have; None for
+    the first date of all, which has no whole date before it in each zone."""
+    if day is None or day <= _DAY_MIN:
         return None
-    return _begin_of(day, zone)
+    return _begin_of(min(day, DATE_MAX.toordinal() + 1), zone)
+
+
+def _end_within(day: int | None, zone: ZoneInfo) -> int | None:
+    """The instant at which a run ends; None beyond the dates that a calendar may have."""
+    return None if day is None or day > DATE_MAX.toordinal() else _begin_of(day, zone)
 
 
 def _begin_of(day: int, zone: ZoneInfo) -> int:

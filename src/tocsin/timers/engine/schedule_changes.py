@@ -20,6 +20,7 @@ from tocsin.model.occurrences import Occurrences, check
 from tocsin.model.schedule import (
     BACKFILLS_MAX,
     PAUSED_BY_REQUEST,
+    REFILL_MIN,
     REPLAYS_MAX,
     SKIPS_MAX,
     TRIGGERS_MAX,
@@ -324,8 +325,8 @@ def _replanned(timer: Timer, uuid: bytes, found: Subject, now_us: int) -> Turn |
 
 def _refilled(timer: Timer, asked: Refill, uuid: bytes, found: Subject, now_us: int) -> Turn | TocsinError:
     definition, state = state_of(timer)
-    before = min(asked.before, now_us)
-    following = Occurrences(definition, uuid, timer.created_at, found.calendars).after(asked.after)
+    after, before = max(asked.after, REFILL_MIN), min(asked.before, now_us)
+    following = Occurrences(definition, uuid, timer.created_at, found.calendars).after(after)
     if following is None or following >= before:
         return InvalidInput(
             FieldError("before", "has no instant of the schedule before it in the past; choose another range")
@@ -335,6 +336,6 @@ def _refilled(timer: Timer, asked: Refill, uuid: bytes, found: Subject, now_us: 
     # Also different from those of a schedule of the same id that was deleted.
     number = max(state.backfills_made + 1, now_us // 1_000)
     state = msgspec.structs.replace(
-        state, backfills=(*state.backfills, Backfill(number, asked.after, before)), backfills_made=number
+        state, backfills=(*state.backfills, Backfill(number, after, before)), backfills_made=number
     )
     return _with_state(timer, state, uuid, found, now_us, "backfilled")
