@@ -193,7 +193,7 @@ def _redefined(
     timer: Timer, wanted: Timer, definition: Definition, uuid: bytes, found: Subject, now_us: int
 ) -> Turn | Timer:
     """The schedule with another definition. The current occurrence goes on if it has begun; other timing is planned strictly
-    after now, and what the former one leaves until then is missed."""
+    after now, what the former one leaves until then is missed, and of what is skipped by hand its own instants are left."""
     present, state = state_of(timer)
     if present == definition and _same(timer, wanted):
         return timer
@@ -203,11 +203,15 @@ def _redefined(
         missed = _left_by_former(timer, uuid, found, now_us)
         # Also after the occurrence that goes on, whose node's clock may be ahead.
         at_hand = timer.execute_at if begun and state.source is Source.REGULAR else now_us
+        skips = tuple(each for each in state.skips if each > now_us)
+        if skips:
+            planned = Occurrences(definition, uuid, timer.created_at, found.calendars)
+            skips = tuple(each for each in skips if planned.after(each - 1) == each)
         state = msgspec.structs.replace(
             state,
             position=max(state.position, now_us, at_hand),
             missed=added(state.missed, by_reason(missed)),
-            skips=tuple(each for each in state.skips if each > now_us),
+            skips=skips,
         )
     changed = msgspec.structs.replace(timer, updated_at=now_us, schedule=Schedule(definition, state), **fields)
     if present.timing == definition.timing or begun:
