@@ -8,6 +8,7 @@ import msgspec
 from tests.support.cases import each
 from tests.unit.test_schedules import BEGIN, MINUTE, SECOND, UUID, Plan
 
+from tocsin.model.calendar import Calendar, Calendars
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, US_PER_DAY
 from tocsin.model.schedule import CatchUp, Fire, Pause, Refill, ScheduleChange, Skip, Source, Unskip
 from tocsin.model.timer import Status
@@ -129,3 +130,21 @@ def test_a_backfill_may_begin_at_the_first_instant_of_all(rule: dict[str, Any]) 
     plan.now += US_PER_DAY
     assert isinstance(plan.ask(Refill(INSTANT_MIN - 1, BEGIN)), Turn)
     assert plan.state.backfills[0].after < INSTANT_MIN + 7 * US_PER_DAY
+
+
+def test_an_instant_that_passed_as_excluded_does_not_come_late_after_a_trigger() -> None:
+    weekends = Calendar("n", "weekends", 0, 0, weekdays=("SAT", "SUN"))
+    rule: dict[str, Any] = {"cron": "0 9 * * *", "every_us": None, "anchor": None, "skip": ("weekends",)}
+    friday, noon = BEGIN + 60 * MINUTE, BEGIN + 2 * US_PER_DAY + 4 * 60 * MINUTE
+    plan = Plan(calendars=Calendars([weekends]), **rule)
+    assert plan.timer is not None
+    assert plan.timer.execute_at == friday
+    plan.now = friday
+    plan.answered()
+    # On Sunday, while it is triggered, Sundays are no longer excluded.
+    plan.now = noon
+    plan.ask(Fire())
+    plan.calendars = Calendars([msgspec.structs.replace(weekends, weekdays=("SAT",), version=2)])
+    plan.now += SECOND
+    plan.answered()
+    assert (plan.timer.execute_at, plan.state.missed) == (friday + 3 * US_PER_DAY, {"excluded": 2})

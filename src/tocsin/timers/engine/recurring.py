@@ -118,6 +118,12 @@ def plan(timer: Timer, uuid: bytes, now_us: int, why: Missed, calendars: Calenda
         and (regular is None or regular.waits or regular.instant > now_us or state.turn is Source.BACKFILL)
     ):
         chosen = again
+    if chosen is not None and chosen.source is not Source.REGULAR and regular is not None and definition.calendars:
+        # What has passed as excluded by now is noted while it is known: the calendars may change before this one ends.
+        until = min(regular.instant - 1, now_us)
+        missed = missed + excluded_between(occurrences, state.position, until)
+        position = max(state.position, until)
+        state = msgspec.structs.replace(state, position=position, skips=_to_come(state.skips, position))
     state = msgspec.structs.replace(
         state,
         source=Source.REGULAR if chosen is None else chosen.source,
