@@ -206,3 +206,27 @@ def test_stretches_are_as_long_as_instants_are_excluded(only: Calendar, skip: Ca
         if bound is not None and abs(bound - instant) < 366 * US_PER_DAY:
             assert not is_excluded(bound + outside, [only], [skip])
             assert is_excluded(bound + outside + (1 if outside else -1), [only], [skip])
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    calendars("only"),
+    calendars("skip"),
+    st.lists(st.tuples(st.integers(us(BEGIN), us(END)), st.booleans(), st.sampled_from([0, 50, 5_000])), max_size=12),
+)
+def test_what_is_known_of_stretches_is_excluded_in_whatever_order_it_is_looked_up(
+    only: Calendar, skip: Calendar, looks: list[tuple[int, bool, int]]
+) -> None:
+    """Also where a search has ended before the end of its stretch."""
+    exclusions = Calendars([only, skip]).exclusions(("only",), ("skip",))
+    assert exclusions is not None
+    for instant, back, budget in looks:
+        found = exclusions.stretch(instant, exclusions.spent + budget, back=back)
+        assert (found is not None) == is_excluded(instant, [only], [skip])
+        if found is None:
+            continue
+        begin = max(us(BEGIN), us(BEGIN) if found.begin is None else found.begin)
+        end = min(us(END), us(END) if found.end is None else found.end)
+        assert begin <= instant < max(end, instant + 1)
+        for at in (begin, *range(begin, end, US_PER_DAY // 4), max(begin, end - 1)):
+            assert is_excluded(at, [only], [skip])
