@@ -206,6 +206,15 @@ class ScopedKind(NamedTuple, Generic[S]):
         key, expected = key_below(value.namespace, name_of(value)), value.version - 1 or None
         return await records.put_record(self.name, key, encoded(value), expected)
 
+    async def take(self, records: Records, namespace: str, name: str, version: int) -> bool:
+        """Gives the one of that name its next version, so that nobody who has read it before changes it; False, and nothing
+        is written, if it has not this version."""
+        key = key_below(namespace, name)
+        stored = await records.record(self.name, key)
+        if stored is None or stored.version != version:
+            return False
+        return await records.put_record(self.name, key, stored.value, version)
+
     async def delete(self, records: Records, namespace: str, name: str) -> bool:
         """Removes the one of that name; False when there was none."""
         return await records.delete_records(self.name, [key_below(namespace, name)])

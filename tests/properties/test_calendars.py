@@ -189,16 +189,44 @@ def test_instants_of_an_interval_are_left_out(hours: int, only: list[Calendar], 
 def test_stretches_are_as_long_as_instants_are_excluded(only: Calendar, skip: Calendar, instant: int) -> None:
     exclusions = Calendars([only, skip]).exclusions(("only",), ("skip",))
     assert exclusions is not None
-    stretch = exclusions.stretch(instant)
-    assert (stretch is not None) == is_excluded(instant, [only], [skip])
-    if stretch is None:
-        begin = exclusions.next_begin(instant)
+    limit = exclusions.limit()
+    before = exclusions.stretch(instant, limit, back=True)
+    assert (before is not None) == is_excluded(instant, [only], [skip])
+    if before is None:
+        begin = exclusions.next_begin(instant, us(END), limit)
         if begin is not None:
             assert is_excluded(begin, [only], [skip])
             assert not is_excluded(begin - 1, [only], [skip])
         return
+    following = None if before.end is None else exclusions.stretch(before.end, exclusions.limit())
+    stretch = following or before
+    assert stretch.begin == before.begin
     for bound, outside in ((stretch.begin, -1), (stretch.end, 0)):
         # A stretch that would be years long is cut off.
         if bound is not None and abs(bound - instant) < 366 * US_PER_DAY:
             assert not is_excluded(bound + outside, [only], [skip])
             assert is_excluded(bound + outside + (1 if outside else -1), [only], [skip])
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    calendars("only"),
+    calendars("skip"),
+    st.lists(st.tuples(st.integers(us(BEGIN), us(END)), st.booleans(), st.sampled_from([0, 50, 5_000])), max_size=12),
+)
+def test_what_is_known_of_stretches_is_excluded_in_whatever_order_it_is_looked_up(
+    only: Calendar, skip: Calendar, looks: list[tuple[int, bool, int]]
+) -> None:
+    """Also where a search has ended before the end of its stretch."""
+    exclusions = Calendars([only, skip]).exclusions(("only",), ("skip",))
+    assert exclusions is not None
+    for instant, back, budget in looks:
+        found = exclusions.stretch(instant, exclusions.spent + budget, back=back)
+        assert (found is not None) == is_excluded(instant, [only], [skip])
+        if found is None:
+            continue
+        begin = max(us(BEGIN), us(BEGIN) if found.begin is None else found.begin)
+        end = min(us(END), us(END) if found.end is None else found.end)
+        assert begin <= instant < max(end, instant + 1)
+        for at in (begin, *range(begin, end, US_PER_DAY // 4), max(begin, end - 1)):
+            assert is_excluded(at, [only], [skip])

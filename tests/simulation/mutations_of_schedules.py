@@ -67,7 +67,7 @@ MUTATIONS = [
     _mutation(
         "refused edits don't count",
         0,
-        drop(ASSEMBLY + "_change_schedule", "self._batch.reckoned"),
+        drop(ASSEMBLY + "_change_schedule", "_RECKONING_OF_CHANGE"),
         caught_by="test_a_batch_ends_after_a_number_of_changes_even_if_they_are_refused",
     ),
     _mutation(

@@ -11,11 +11,12 @@ import msgspec
 from tests.support.checked_window import CheckedWindow, TransitionCheck
 from tests.support.completions import Noted
 from tests.support.parts import NotedCreates
+from tocsin.model.calendar import NO_CALENDARS
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.store import Applied
 from tocsin.stores.memory import MemoryStore
-from tocsin.timers.engine.assembly import Assembly
+from tocsin.timers.engine.assembly import Assembly, CalendarsOf
 from tocsin.timers.engine.rows import Batch, FinalAttempt, InFlightAttempt, OpKind, Row, RowRoom, WriteOp, decoded_row
 
 UUID, OTHER = b"u" * 16, b"v" * 16
@@ -48,6 +49,7 @@ class Bench:
         self.answers: list[Any] = []
         #: The wall clock, in microseconds.
         self.now = 0
+        self.calendars_of: CalendarsOf = lambda _: NO_CALENDARS
         self.load()
 
     def claim(self, expected_epoch: int, orphaned: Sequence[InFlightAttempt] = ()) -> None:
@@ -98,6 +100,7 @@ class Bench:
             fetched={uuid: found.get(uuid) for uuid in uuids},
             room=RowRoom(self.row_bytes_max, self.row_reserve_bytes),
         )
+        assembly.calendars_of = self.calendars_of
         return assembly.batch(
             rows_max=rows_max, bytes_max=100_000, finished_max=finished_max, exact_after_us=exact_after
         )

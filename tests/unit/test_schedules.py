@@ -8,7 +8,7 @@ import msgspec
 from tests.support.cases import each
 from tests.support.window_bench import Bench, at_once
 
-from tocsin.model.calendar import NO_CALENDARS
+from tocsin.model.calendar import NO_CALENDARS, Calendars
 from tocsin.model.errors import (
     BacklogFull,
     InvalidInput,
@@ -71,7 +71,8 @@ def template(**definition: object) -> Timer:
 class Plan:
     """A schedule's row, changed and answered without a window."""
 
-    def __init__(self, now: int = BEGIN, **definition: object) -> None:
+    def __init__(self, now: int = BEGIN, calendars: Calendars = NO_CALENDARS, **definition: object) -> None:
+        self.calendars = calendars
         self.now, self.at, self.count = now, 0, 0
         self.timer: Timer | None = None
         self.turn: Turn | None = None
@@ -88,7 +89,7 @@ class Plan:
         self.count += 1
         op = WriteOp(OpKind.SCHEDULE, UUID, "n", timer=timer, changes=changes or Changes(), change=change)
         live = self.timer if self.timer is not None and self.timer.status is Status.PENDING else None
-        found = schedule_changes.Subject(live, self.timer, self.at, in_flight, str(self.count))
+        found = schedule_changes.Subject(live, self.timer, self.at, in_flight, str(self.count), self.calendars)
         outcome = schedule_changes.change(op, found, self.now)
         return self.took(outcome) if isinstance(outcome, Turn) else outcome
 
@@ -101,7 +102,7 @@ class Plan:
         assert self.timer is not None
         fields = {"status": status, "attempts": self.timer.attempts + 1, "first_attempt_at": self.now, **changes}
         result = msgspec.structs.replace(self.timer, **fields)
-        return self.took(recurring.recur(self.timer, UUID, result, again_at, self.now))
+        return self.took(recurring.recur(self.timer, UUID, result, again_at, self.now, self.calendars))
 
     @property
     def state(self) -> State:

@@ -33,11 +33,14 @@ DATE_MIN, DATE_MAX = date(1970, 1, 1), date(9998, 12, 31)
 _ERRORS_MAX = 20
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
-#: Runs of dates that are looked at to find how far instants are excluded: three years, if they change daily.
-_RUNS_MAX = 1_000
+#: How much one search may look at: some 5 ms. A year of weekends and holidays is less. To look at a run of dates that is at
+#: hand counts as 1, to find another one or a stretch as `_LOOKUP`.
+LOOKS_MAX, _LOOKUP = 5_000, 10
 #: Excluded stretches that are kept for one combination of calendars, and combinations that are kept of one namespace.
 _STRETCHES_MAX, _COMBINATIONS_MAX = 4_096, 4_096
 _EVERY_WEEKDAY = 127
+#: Dates up to this ordinal begin in the range of dates, but not in every zone.
+_DAY_MIN = 2
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -130,19 +133,31 @@ class Stretch(NamedTuple):
     end: int | None
 
 
+class Meter:
+    """How much has been looked at so far, for all who look at the same calendars."""
+
+    __slots__ = ("spent",)
+
+    def __init__(self) -> None:
+        self.spent = 0
+
+
 class Days:
-    """The dates of a calendar, ready to be looked up."""
+    """The dates of a calendar, ready to be looked up. The meter counts each look."""
 
-    __slots__ = ("_begins", "_ends", "_weekdays", "_zone", "name")
+    __slots__ = ("_begins", "_ends", "_last", "_meter", "_weekdays", "_zone", "name")
 
-    def __init__(self, calendar: Calendar) -> None:
+    def __init__(self, calendar: Calendar, meter: Meter) -> None:
         self.name = calendar.name
+        self._meter = meter
+        #: The run that was found last, of those between two dates that a calendar may have. A search often needs it again.
+        self._last: tuple[int, int, Run] = (0, 0, Run(False, 0, 0))
         self._zone = time_zone(calendar.time_zone)
         self._weekdays = sum(1 << WEEKDAYS.index(each) for each in calendar.weekdays)
         spans = [(day.toordinal(), day.toordinal() + 1) for day in calendar.dates]
         spans += [(each.first.toordinal(), each.last.toordinal() + 1) for each in calendar.ranges]
         if self._weekdays == _EVERY_WEEKDAY:
-            spans = [(DATE_MIN.toordinal(), DATE_MAX.toordinal() + 1)]
+            spans = [(1, DATE_MAX.toordinal() + 1)]
         self._begins: list[int] = []
         self._ends: list[int] = []
         for begin, end in sorted(map(self._extended, spans)):
@@ -169,8 +184,16 @@ class Days:
 
     def run(self, instant_us: int) -> Run:
         """The run of dates around an instant."""
+        begin_us, end_us, found = self._last
+        if begin_us <= instant_us < end_us:
+            self._meter.spent += 1
+            return found
+        self._meter.spent += _LOOKUP
         is_member, begin, end = self._run_of_days(_day_of(instant_us, self._zone))
-        return Run(is_member, _bound(begin, self._zone), _bound(end, self._zone))
+        found = Run(is_member, _begin_within(begin, self._zone), _end_within(end, self._zone))
+        if found.begin is not None and found.end is not None:
+            self._last = (found.begin, found.end, found)
+        return found
 
     def _run_of_days(self, day: int) -> tuple[bool, int | None, int | None]:
         index = bisect_right(self._begins, day) - 1
@@ -195,16 +218,28 @@ class Exclusions:
 
     `stamp` changes whenever one of the calendars does."""
 
-    def __init__(self, only: Sequence[Days], skip: Sequence[Days], missing: Sequence[str], stamp: str) -> None:
-        self._only, self._skip, self.stamp = only, skip, stamp
+    def __init__(
+        self, only: Sequence[Days], skip: Sequence[Days], missing: Sequence[str], stamp: str, meter: Meter
+    ) -> None:
+        self._only, self._skip, self.stamp, self._meter = only, skip, stamp, meter
         self.missing = tuple(missing)
-        # Stretches that were found, by their beginnings.
+        # Stretches that are known, by their beginnings. No two of them overlap or adjoin.
         self._begins: list[int] = []
         self._found: list[Stretch] = []
 
-    def stretch(self, instant_us: int) -> Stretch | None:
-        """The excluded instants around this one, all of them unless these are more than `_RUNS_MAX` runs of dates; None if it
-        is not excluded."""
+    @property
+    def spent(self) -> int:
+        """How much has been looked at so far. Whoever searches sets a limit to it, so that no search takes long."""
+        return self._meter.spent
+
+    def limit(self) -> int:
+        """What `spent` may be at the end of a search that begins now."""
+        return self._meter.spent + LOOKS_MAX
+
+    def stretch(self, instant_us: int, limit: int, *, back: bool = False) -> Stretch | None:
+        """The known excluded instants around this one; None if it is not excluded. If it was not known yet, they are all that
+        follow without a gap, or with `back` all before it; fewer if `spent` reaches the limit."""
+        self._meter.spent += _LOOKUP
         if self.missing:
             return Stretch(None, None)
         index = bisect_right(self._begins, instant_us) - 1
@@ -212,23 +247,36 @@ class Exclusions:
             return self._found[index]
         if not self._is_excluded(instant_us):
             return None
-        found = Stretch(self._begin(instant_us), self._end(instant_us))
+        if back:
+            known = self._found[index].end if index >= 0 else None
+            return self._join(Stretch(self._begin(instant_us, known, limit), instant_us + 1))
+        following = self._begins[index + 1] if index + 1 < len(self._begins) else None
+        return self._join(Stretch(instant_us, self._end(instant_us, following, limit)))
+
+    def _join(self, found: Stretch) -> Stretch:
+        """Keeps a stretch, as one with those that it meets."""
         if len(self._begins) >= _STRETCHES_MAX:
             self._begins.clear()
             self._found.clear()
-        begin = INSTANT_MIN if found.begin is None else found.begin
-        index = bisect_right(self._begins, begin)
-        self._begins.insert(index, begin)
-        self._found.insert(index, found)
+        first = 0 if found.begin is None else bisect_right(self._begins, found.begin)
+        if first and found.begin is not None and ((end := self._found[first - 1].end) is None or end >= found.begin):
+            first -= 1
+        last = len(self._begins) if found.end is None else bisect_right(self._begins, found.end)
+        met = self._found[first:last]
+        if met:
+            begin = None if None in (found.begin, met[0].begin) else min(found.begin or 0, met[0].begin or 0)
+            end = None if None in (found.end, met[-1].end) else max(found.end or 0, met[-1].end or 0)
+            found = Stretch(begin, end)
+        self._begins[first:last] = [INSTANT_MIN if found.begin is None else found.begin]
+        self._found[first:last] = [found]
         return found
 
-    def next_begin(self, instant_us: int) -> int | None:
-        """The first excluded instant not earlier than this one; None if there is none within `_RUNS_MAX` runs of dates."""
+    def next_begin(self, instant_us: int, until_us: int, limit: int) -> int | None:
+        """The first excluded instant from the first to the second, both included; None if there is none before `spent`
+        reaches the limit."""
         at = instant_us
-        if self.missing:
-            return at
-        for _ in range(_RUNS_MAX):
-            if self._is_excluded(at):
+        while at <= until_us:
+            if self.missing or self._is_excluded(at):
                 return at
             # Not excluded: of no calendar of `skip`, and of one of `only`.
             ends = [each.run(at).end for each in self._skip]
@@ -236,7 +284,7 @@ class Exclusions:
                 reach: list[int | None] = [run.end for each in self._only if (run := each.run(at)).is_member]
                 ends.append(None if None in reach else max(end for end in reach if end is not None))
             known = [end for end in ends if end is not None]
-            if not known:
+            if not known or self._meter.spent >= limit:
                 return None
             at = min(known)
         return None
@@ -255,9 +303,9 @@ class Exclusions:
             return True
         return bool(self._only) and not any(each.run(instant_us).is_member for each in self._only)
 
-    def _end(self, at: int) -> int | None:
-        """The first instant after an excluded one that is not."""
-        for _ in range(_RUNS_MAX):
+    def _end(self, at: int, following: int | None, limit: int) -> int | None:
+        """The first instant after an excluded one that is not, or that is known to be one; or how far it was looked for."""
+        while True:
             moved = False
             for each in self._skip:
                 run = each.run(at)
@@ -272,13 +320,13 @@ class Exclusions:
                     if not begins:
                         return None
                     at, moved = min(begins), True
-            if not moved:
-                break
-        return at
+            if not moved or self._meter.spent >= limit or (following is not None and at >= following):
+                return at
 
-    def _begin(self, at: int) -> int | None:
-        """The first instant from which all up to an excluded one are."""
-        for _ in range(_RUNS_MAX):
+    def _begin(self, at: int, known: int | None, limit: int) -> int | None:
+        """The first instant from which all up to an excluded one are, or one before `known`, the end of others; or how far it
+        was looked for."""
+        while True:
             moved = False
             for each in self._skip:
                 run = each.run(at)
@@ -293,9 +341,8 @@ class Exclusions:
                     if not ends:
                         return None
                     at, moved = max(ends) - 1, True
-            if not moved:
-                break
-        return at + 1
+            if not moved or self._meter.spent >= limit or (known is not None and at < known):
+                return at + 1
 
 
 class Calendars:
@@ -304,10 +351,16 @@ class Calendars:
     def __init__(self, calendars: Iterable[Calendar] = ()) -> None:
         self._calendars = {each.name: each for each in calendars}
         self._days: dict[str, Days] = {}
+        self._meter, self._reported = Meter(), 0
         self._combinations: dict[tuple[tuple[str, ...], tuple[str, ...]], Exclusions] = {}
 
     def __len__(self) -> int:
         return len(self._calendars)
+
+    def looked(self) -> int:
+        """How much of them has been looked at since this was asked last, as `Exclusions.spent` counts it."""
+        before, self._reported = self._reported, self._meter.spent
+        return self._meter.spent - before
 
     def get(self, name: str) -> Calendar | None:
         """The calendar of that name."""
@@ -330,25 +383,31 @@ class Calendars:
             known = [self._calendars[name] for name in named if name in self._calendars]
             stamps = [f"{each.name}/{each.created_at}/{each.version}" for each in known]
             stamp = hashlib.sha256("\n".join([*stamps, *missing]).encode()).hexdigest()[:16]
-            found = Exclusions(self._of(only), self._of(skip), missing, stamp)
+            found = Exclusions(self._of(only), self._of(skip), missing, stamp, self._meter)
             self._combinations[only, skip] = found
         return found
 
     def _of(self, names: Iterable[str]) -> list[Days]:
         for name in names:
             if name not in self._days and name in self._calendars:
-                self._days[name] = Days(self._calendars[name])
+                self._days[name] = Days(self._calendars[name], self._meter)
         return [self._days[name] for name in names if name in self._days]
 
 
 NO_CALENDARS = Calendars()
 
 
-def _bound(day: int | None, zone: ZoneInfo) -> int | None:
-    """The instant at which a run begins or ends; None beyond the dates that a calendar may have."""
-    if day is None or not DATE_MIN.toordinal() < day <= DATE_MAX.toordinal():
+def _begin_within(day: int | None, zone: ZoneInfo) -> int | None:
+    """The instant at which a run begins, at the latest that of the first date beyond those that a calendar may have; None for
+    the first date of all, which has no whole date before it in each zone."""
+    if day is None or day <= _DAY_MIN:
         return None
-    return _begin_of(day, zone)
+    return _begin_of(min(day, DATE_MAX.toordinal() + 1), zone)
+
+
+def _end_within(day: int | None, zone: ZoneInfo) -> int | None:
+    """The instant at which a run ends; None beyond the dates that a calendar may have."""
+    return None if day is None or day > DATE_MAX.toordinal() else _begin_of(day, zone)
 
 
 def _begin_of(day: int, zone: ZoneInfo) -> int:

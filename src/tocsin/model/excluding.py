@@ -12,11 +12,14 @@ from typing import NamedTuple
 from tocsin.model.calendar import Exclusions
 from tocsin.model.recurrence import Cron, Recurrence
 
-#: Excluded stretches in a row to which instants lead before the search for another one ends. Each takes 20 µs. A search that
-#: ends there is continued when the instant that it has reached has come.
+#: Excluded stretches in a row to which instants lead before the search for another one ends, even if it has looked at less
+#: than `LOOKS_MAX`. Each takes 20 µs. A search that ends there is continued when the instant that it has reached has come.
 JUMPS_MAX = 200
+#: Excluded stretches in a row that a time leads over on its move to another date. More than one takes calendars of several
+#: zones, which leave a part of the date between.
+_MOVES_MAX = 20
 #: Excluded stretches of a range whose instants are counted.
-_COUNTED_MAX = 1_000
+_COUNTED_MAX = 250
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = timedelta(days=1)
 
@@ -51,14 +54,16 @@ class Excluding:
 
     def search(self, instant_us: int) -> Search:
         """The first later instant, or how far it was looked for."""
-        at, reached = instant_us, None
+        at, reached, limit = instant_us, None, self._exclusions.limit()
         for _ in range(JUMPS_MAX):
             found = self._rule.after(at)
-            if self._cron is not None and (moved := self._moved_between(at, instant_us, found)) is not None:
+            if self._cron is not None and (moved := self._moved_between(at, instant_us, found, limit)) is not None:
                 return Search(moved)
             if found is None:
                 return Search(None, reached)
-            stretch = self._exclusions.stretch(found)
+            if reached is not None and self._exclusions.spent >= limit:
+                return Search(None, self._rule.until(at) or reached)
+            stretch = self._exclusions.stretch(found, limit)
             if stretch is None:
                 return Search(found)
             reached = found
@@ -68,17 +73,18 @@ class Excluding:
         return Search(None, reached)
 
     def until(self, instant_us: int) -> int | None:
-        """The last instant not later than this one; None if there is none within `JUMPS_MAX` excluded stretches."""
-        at = instant_us
+        """The last instant not later than this one; None if there is none within `JUMPS_MAX` excluded stretches, and
+        `LOOKS_MAX`."""
+        at, limit = instant_us, self._exclusions.limit()
         for _ in range(JUMPS_MAX):
             found = self._rule.until(at)
-            if found is None:
+            if found is None or self._exclusions.spent >= limit:
                 return None
             if self._cron is not None:
-                moved = [each for each in self._moved(self._date(found)) if each <= instant_us]
+                moved = [each for each in self._moved(self._date(found), limit) if each <= instant_us]
                 if moved:
                     return moved[-1]
-            stretch = self._exclusions.stretch(found)
+            stretch = self._exclusions.stretch(found, limit, back=True)
             if stretch is None:
                 return found
             if stretch.begin is None:
@@ -87,16 +93,17 @@ class Excluding:
         return None
 
     def count(self, after_us: int, until_us: int, most: int) -> int:
-        """How many instants are in (after, until], at most `most`, and those of the first `_COUNTED_MAX` stretches."""
-        number, at, counted = 0, after_us, set[date]()
+        """How many instants are in (after, until], at most `most`, and those of the first `_COUNTED_MAX` stretches, as far as
+        `LOOKS_MAX` reaches."""
+        number, at, counted, limit = 0, after_us, set[date](), self._exclusions.limit()
         if self._cron is not None and (before := self._rule.until(after_us)) is not None:
-            number += self._count_moved(self._date(before), after_us, until_us, counted)
-        for _ in range(_COUNTED_MAX):
-            if at >= until_us or number >= most:
+            number += self._count_moved(self._date(before), after_us, until_us, counted, limit)
+        for _ in range(2 * _COUNTED_MAX):
+            if at >= until_us or number >= most or self._exclusions.spent >= limit:
                 break
-            stretch = self._exclusions.stretch(at + 1)
+            stretch = self._exclusions.stretch(at + 1, limit)
             if stretch is None:
-                begin = self._exclusions.next_begin(at + 1)
+                begin = self._exclusions.next_begin(at + 1, until_us, limit)
                 end = until_us if begin is None else min(until_us, begin - 1)
                 number += self._rule.count(at, end, most)
                 at = end
@@ -104,21 +111,23 @@ class Excluding:
             end = until_us if stretch.end is None else min(until_us, stretch.end - 1)
             last = self._rule.until(end) if self._cron is not None else None
             if last is not None and last > at:
-                number += self._count_moved(self._date(last), after_us, until_us, counted)
+                number += self._count_moved(self._date(last), after_us, until_us, counted, limit)
             at = end
         return min(number, most)
 
     def excluded(self, after_us: int, until_us: int, most: int) -> ExcludedRange | None:
-        """The excluded instants in (after, until], of which at most `most` are counted; None if there is none, or if excluded
-        ones move."""
+        """The excluded instants in (after, until], of which at most `most` are counted, as `count` does; None if there is
+        none, or if excluded ones move."""
         if self._cron is not None:
             return None
-        number, first, last, at = 0, 0, 0, after_us
+        number, first, last, at, limit = 0, 0, 0, after_us, self._exclusions.limit()
         for _ in range(_COUNTED_MAX):
-            begin = self._exclusions.next_begin(at + 1) if at < until_us else None
-            if begin is None or begin > until_us:
+            if self._exclusions.spent >= limit:
                 break
-            stretch = self._exclusions.stretch(begin)
+            begin = self._exclusions.next_begin(at + 1, until_us, limit)
+            if begin is None:
+                break
+            stretch = self._exclusions.stretch(begin, limit)
             assert stretch is not None
             end = until_us if stretch.end is None else min(until_us, stretch.end - 1)
             if found := self._rule.count(begin - 1, end, most):
@@ -130,7 +139,7 @@ class Excluding:
 
     # ------------------------------------------------------------------ moved instants
 
-    def _moved_between(self, at: int, after_us: int, found: int | None) -> int | None:
+    def _moved_between(self, at: int, after_us: int, found: int | None, limit: int) -> int | None:
         """The first moved instant later than one, of the last date that the rule matches before the instant found after
         `at`. Those of earlier dates are earlier."""
         last = self._rule.until(at if found is None else found - 1)
@@ -139,30 +148,30 @@ class Excluding:
         day = self._date(last)
         if found is not None and (self._date(found) - day).days <= 1:
             return None
-        return next((each for each in self._moved(day) if each > after_us), None)
+        return next((each for each in self._moved(day, limit) if each > after_us), None)
 
-    def _count_moved(self, day: date, after_us: int, until_us: int, counted: set[date]) -> int:
+    def _count_moved(self, day: date, after_us: int, until_us: int, counted: set[date], limit: int) -> int:
         if day in counted:
             return 0
         counted.add(day)
-        return sum(after_us < each <= until_us for each in self._moved(day))
+        return sum(after_us < each <= until_us for each in self._moved(day, limit))
 
-    def _moved(self, day: date) -> list[int]:
+    def _moved(self, day: date, limit: int) -> list[int]:
         """The instants to which the excluded times of a date that the rule matches move, ascending."""
         assert self._cron is not None
         following = self._cron.date_after(day)
         if following is not None and following - day == _DAY:
             return []
-        times = (self._moved_time(day, following, minute) for minute in self._cron.minutes or ())
+        times = (self._moved_time(day, following, minute, limit) for minute in self._cron.minutes or ())
         return sorted({each for each in times if each is not None})
 
-    def _moved_time(self, day: date, following: date | None, minute_us: int) -> int | None:
+    def _moved_time(self, day: date, following: date | None, minute_us: int, limit: int) -> int | None:
         assert self._cron is not None
         at = self._cron.moment(day, minute_us)
-        stretch = self._exclusions.stretch(at)
+        stretch = self._exclusions.stretch(at, limit)
         if stretch is None:
             return None
-        for _ in range(JUMPS_MAX):
+        for _ in range(_MOVES_MAX):
             if stretch.end is None:
                 return None
             try:
@@ -175,7 +184,7 @@ class Excluding:
                 return None
             if following is not None and day >= following:
                 return None
-            stretch = self._exclusions.stretch(at)
+            stretch = self._exclusions.stretch(at, limit)
             if stretch is None:
                 return at
         return None

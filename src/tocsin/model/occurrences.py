@@ -132,7 +132,7 @@ class Occurrences:
         begin = begin if start_at is None else max(begin, start_at - 1)
         end = end if end_at is None else min(end, end_at - 1)
         number = self._recurrence.count(begin, end, MISSED_MAX) if begin < end else 0
-        return max(number - sum(after_us < each <= until_us for each in self._skips), 0)
+        return max(number - len(self._by_hand(after_us, until_us)), 0)
 
     def excluded(self, after_us: int, until_us: int) -> list[ExcludedRange]:
         """The instants later than the first and not later than the second that don't fire because a calendar excludes them,
@@ -145,8 +145,14 @@ class Occurrences:
         if self._excluding is not None and begin < end:
             found = self._excluding.excluded(begin, end, MISSED_MAX)
             ranges += [] if found is None else [found]
-        by_hand = sorted(each for each in self._skips if after_us < each <= until_us)
+        by_hand = self._by_hand(after_us, until_us)
         return [*ranges, ExcludedRange(len(by_hand), by_hand[0], by_hand[-1])] if by_hand else ranges
+
+    def _by_hand(self, after_us: int, until_us: int) -> list[int]:
+        """The instants in (after, until] that don't fire only because they are skipped by hand, ascending. Newer time zones
+        or a changed calendar may have moved others of `skips`, or exclude them."""
+        within = sorted(each for each in self._skips if after_us < each <= until_us)
+        return [each for each in within if self._search(each - 1).at == each]
 
     def _undelayed(self, instant_us: int) -> int:
         """The instant up to which those of the rule lie whose jitter does not lead beyond the given one."""
@@ -154,9 +160,10 @@ class Occurrences:
         return instant_us if at is None or self._jittered(at) <= instant_us else at - 1
 
     def excluded_instants(self, after_us: int, until_us: int) -> Iterator[Excluded]:
-        """The same instants one by one, ascending, and why; with `next` also those that move."""
+        """The same instants one by one, ascending, and why; with `next` also those that move. It ends where the search for
+        another one has looked at `LOOKS_MAX`."""
         start_at, end_at = self._definition.start_at, self._definition.end_at
-        by_hand = iter(sorted(each for each in self._skips if after_us < each <= until_us))
+        by_hand = iter(self._by_hand(after_us, until_us))
         skipped = next(by_hand, None)
         at = after_us if start_at is None else max(after_us, start_at - 1)
         end = until_us if end_at is None else min(until_us, end_at - 1)
@@ -172,12 +179,15 @@ class Occurrences:
 
     def _next_excluded(self, after_us: int, until_us: int) -> Excluded | None:
         exclusions, at = self._exclusions, after_us
-        while exclusions is not None and at < until_us:
-            begin = exclusions.next_begin(at + 1)
+        if exclusions is None:
+            return None
+        limit = exclusions.limit()
+        while at < until_us:
+            begin = exclusions.next_begin(at + 1, until_us, limit)
             found = None if begin is None else self._rule.after(begin - 1)
             if found is None or found > until_us:
                 return None
-            if exclusions.stretch(found) is not None:
+            if exclusions.stretch(found, limit) is not None:
                 return Excluded(found, *exclusions.reason(found))
             at = found
         return None
@@ -219,7 +229,9 @@ class Occurrences:
         if not jitter:
             return at
         digest = hashlib.sha256(self._uuid + at.to_bytes(8, "big", signed=True)).digest()
-        return at + int.from_bytes(digest[:8], "big") % min(jitter, (following or INSTANT_MAX) - at)
+        # The last instant of all has no room for any.
+        room = max((following or INSTANT_MAX) - at, 1)
+        return at + int.from_bytes(digest[:8], "big") % min(jitter, room)
 
     def _without_jitter(self, instant_us: int) -> int:
         """The instant up to which those without jitter lie whose jitter does not lead beyond the given one."""

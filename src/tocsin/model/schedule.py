@@ -10,13 +10,15 @@ from enum import StrEnum
 
 import msgspec
 
-from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
+from tocsin.model.instants import INSTANT_MIN, US_PER_DAY, US_PER_SECOND
 
 #: Occurrences by hand that may wait, failed ones that may wait to be replayed, and ranges of instants that may wait to be
 #: fired once more: they stand in the schedule's row, which is written with each occurrence.
 TRIGGERS_MAX = 100
 REPLAYS_MAX = 100
 BACKFILLS_MAX = 10
+#: Instants are fired once more from this one on. The dates before, in any zone, are all in the range of dates.
+REFILL_MIN = INSTANT_MIN + 3 * US_PER_DAY
 #: Instants of one schedule that are skipped by hand, and not past.
 SKIPS_MAX = 100
 #: Times of day of a rule whose excluded instants move to another date.

@@ -150,10 +150,10 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
 
     @property
     def expires_at(self) -> int | None:
-        """The last instant at which an attempt may begin; None: there is no such limit. An instant that is fired once more is
-        never too late."""
+        """The last instant at which an attempt may begin; None: there is no such limit. An occurrence by hand, or of an
+        instant that is fired once more, is never too late."""
         if self.expire_after_us is None or (
-            self.schedule is not None and self.schedule.state.source in (Source.BACKFILL, Source.REPLAY)
+            self.schedule is not None and self.schedule.state.source is not Source.REGULAR
         ):
             return None
         return self.execute_at + self.expire_after_us

@@ -187,9 +187,7 @@ class ScopedRecords(ABC, Generic[R]):
                 if known is None:
                     await self._withdraw_orphan(namespace, name)
                 return changed, True
-        raise Conflict(
-            f"others changed {self.kind} {name!r} in namespace {namespace!r} at the same time {_TRIES_MAX} times; try again"
-        )
+        raise self._changed_by_others(namespace, name)
 
     async def _delete(
         self,
@@ -198,16 +196,32 @@ class ScopedRecords(ABC, Generic[R]):
         expected_version: int | None,
         check: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """Removes it, unless `check` raises."""
+        """Removes it as it was when it was checked, unless `check` raises."""
         async with self._turn:
+            await self._delete_stored(namespace, name, expected_version, check)
+        await self._apply_everywhere()
+
+    async def _delete_stored(
+        self, namespace: str, name: str, expected_version: int | None, check: Callable[[], Awaitable[None]] | None
+    ) -> None:
+        """Removes what is stored, and looks at it again if others change it at the same time."""
+        store = self._context.store
+        for _ in range(_TRIES_MAX):
             await self._refresh_to_change(namespace)
             known = self._found(self.known(namespace).get(name), namespace, name)
             self._refuse_version(name, known, expected_version)
             if check is not None:
                 await check()
-            await self._namespaces.read(self.records.delete(self._context.store, namespace, name))
-            await self._namespaces.refresh()
-        await self._apply_everywhere()
+            # The check may take seconds. What another node has acknowledged meanwhile is not removed.
+            if await self._namespaces.read(self.records.take(store, namespace, name, known.version)):
+                await self._namespaces.read(self.records.delete(store, namespace, name))
+                await self._namespaces.refresh()
+                return
+        raise self._changed_by_others(namespace, name)
+
+    def _changed_by_others(self, namespace: str, name: str) -> Conflict:
+        what = f"{self.kind} {name!r} in namespace {namespace!r}"
+        return Conflict(f"others changed {what} at the same time {_TRIES_MAX} times; try again")
 
     async def _withdraw_orphan(self, namespace: str, name: str) -> None:
         """Removes one that was created while its namespace was deleted, whose others may have been removed before. Raises

@@ -82,8 +82,9 @@ from tocsin.timers.engine.window import EXPIRED, REASON_CHARS_MAX, Window
 #: The key of a stored row, and of one that has finished.
 _key_of_stored = itemgetter(0, 1)
 #: The reckoning of schedules for one commit, during which the event loop does nothing else: what becomes of a row takes 0.1
-#: ms and counts as one. A change counts more, even if it is refused: its rule may be new to this node.
-RECKONING_MAX, _RECKONING_OF_CHANGE = 250, 5
+#: ms and counts as one. A change counts more, even if it is refused: its rule may be new to this node. So many looks at
+#: calendars count as one more.
+RECKONING_MAX, _RECKONING_OF_CHANGE, _LOOKS_OF_RECKONING = 250, 5, 100
 #: What clients, and jobs for them, can no longer do in a namespace that is being deleted.
 _CHANGES = frozenset((OpKind.CREATE, OpKind.UPDATE, OpKind.REPLAY, OpKind.SCHEDULE))
 #: The hooks of a namespace, for its timers without their own.
@@ -419,6 +420,7 @@ class Assembly:
         begun = isinstance(present, Row) and window.has_begun(present)
         calendars = self.calendars_of(op.namespace)
         outcome = change(op, Changed(live, ended, at, begun, window.queue.firing_of(op), calendars), self._now_us)
+        self._batch.reckoned += calendars.looked() // _LOOKS_OF_RECKONING
         if isinstance(outcome, recurring.Turn):
             if isinstance(op.change, Replay):
                 self._batch.store.resolved += [(op.uuid, generation) for generation in op.change.generations]
@@ -436,7 +438,7 @@ class Assembly:
     def _turn(self, op: WriteOp, former: Row | None, turn: recurring.Turn) -> Row:
         """Writes what becomes of a schedule's row: its next occurrence, or its end; and with it what came before."""
         timer, batch, shard_id = turn.timer, self._batch, self._window.shard_id
-        batch.reckoned += 1
+        batch.reckoned += 1 + self.calendars_of(op.namespace).looked() // _LOOKS_OF_RECKONING
         row = Row((turn.at, op.uuid), op.generation, timer, 0)
         run = None if former is None else self._runs.row(former, ended_run(turn))
         if former is not None and run is not None:

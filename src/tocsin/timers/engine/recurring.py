@@ -92,7 +92,7 @@ def occurrences_of(timer: Timer, uuid: bytes, calendars: Calendars) -> Occurrenc
 def plan(timer: Timer, uuid: bytes, now_us: int, why: Missed, calendars: Calendars) -> Turn:
     """The row with its next occurrence: triggers first, then regular instants in turn with those that are fired again: first
     replays, then backfills. It ends when none is left. Instants that have to be given up are missed for the reason `why`,
-    unless they are too old."""
+    unless they are too old. One that is due already and has not begun stays, if the window allows it."""
     definition, state = state_of(timer)
     passed: list[MissedRange] = []
     if state.calendars not in ("", stamp_of(definition, calendars)) and state.source is Source.REGULAR:
@@ -105,15 +105,25 @@ def plan(timer: Timer, uuid: bytes, now_us: int, why: Missed, calendars: Calenda
     refilled = Occurrences(definition, uuid, timer.created_at, calendars) if state.skips else occurrences
     state, backfilled = _backfilled(state, refilled, now_us)
     again = _replayed(state, now_us) or backfilled
-    regular, state, missed = _regular(definition, state, occurrences, now_us, why)
+    due = timer.execute_at if state.source is Source.REGULAR and why is Missed.LATE else None
+    regular, state, missed = _regular(definition, state, occurrences, now_us, why, due)
     missed = passed + missed
-    chosen = _triggered(state) or regular
+    # Without catch-up, one that is due would be given up for whatever came before it.
+    stays = regular is not None and definition.catch_up is CatchUp.NONE and regular.instant <= now_us
+    chosen = regular if stays else _triggered(state) or regular
     if (
-        not state.triggers
+        not stays
+        and not state.triggers
         and again is not None
         and (regular is None or regular.waits or regular.instant > now_us or state.turn is Source.BACKFILL)
     ):
         chosen = again
+    if chosen is not None and chosen.source is not Source.REGULAR and regular is not None and definition.calendars:
+        # What has passed as excluded by now is noted while it is known: the calendars may change before this one ends.
+        until = min(regular.instant - 1, now_us)
+        missed = missed + excluded_between(occurrences, state.position, until)
+        position = max(state.position, until)
+        state = msgspec.structs.replace(state, position=position, skips=_to_come(state.skips, position))
     state = msgspec.structs.replace(
         state,
         source=Source.REGULAR if chosen is None else chosen.source,
@@ -167,9 +177,10 @@ def _backfilled(state: State, occurrences: Occurrences, now_us: int) -> tuple[St
 
 
 def _regular(
-    definition: Definition, state: State, occurrences: Occurrences, now_us: int, why: Missed
+    definition: Definition, state: State, occurrences: Occurrences, now_us: int, why: Missed, due: int | None
 ) -> tuple[_Next | None, State, list[MissedRange]]:
-    """The next regular instant; the state with its position before it; and what was missed before it."""
+    """The next regular instant; the state with its position before it; and what was missed before it. `due` is the instant
+    of the row, which fires also without catch-up."""
     if definition.occurrences_max is not None and state.occurrences >= definition.occurrences_max:
         return None, state, []
     position, oldest = state.position, now_us - definition.window_us
@@ -177,7 +188,7 @@ def _regular(
     if at is not None and at <= now_us:
         if definition.catch_up is CatchUp.ALL:
             at, reached = (at, None) if at >= oldest else occurrences.search(oldest - 1)
-        else:
+        elif at != due or at < oldest or definition.catch_up is CatchUp.LATEST:
             latest = occurrences.until(now_us) if definition.catch_up is CatchUp.LATEST else None
             at, reached = (latest, None) if latest is not None and latest >= oldest else occurrences.search(now_us)
         position = now_us if at is None else at - 1
@@ -371,7 +382,8 @@ def _may_try_again(timer: Timer, uuid: bytes, again_at: int, calendars: Calendar
     """Whether another attempt of the current occurrence may begin at that instant."""
     definition, state = state_of(timer)
     if state.paused is not None:
-        return False
+        # No instant follows that could take its place. A pause ends what had been asked for before it.
+        return state.source is Source.TRIGGER and timer.execute_at >= state.changed_at
     if definition.catch_up is CatchUp.ALL:
         return True
     if definition.occurrences_max is not None:

@@ -20,6 +20,7 @@ from tocsin.model.occurrences import Occurrences, check
 from tocsin.model.schedule import (
     BACKFILLS_MAX,
     PAUSED_BY_REQUEST,
+    REFILL_MIN,
     REPLAYS_MAX,
     SKIPS_MAX,
     TRIGGERS_MAX,
@@ -58,6 +59,7 @@ from tocsin.timers.engine.recurring import (
     occurrences_of,
     plan,
     state_of,
+    suspended_reason,
 )
 from tocsin.timers.engine.rows import WriteOp
 
@@ -191,7 +193,7 @@ def _redefined(
     timer: Timer, wanted: Timer, definition: Definition, uuid: bytes, found: Subject, now_us: int
 ) -> Turn | Timer:
     """The schedule with another definition. The current occurrence goes on if it has begun; other timing is planned strictly
-    after now, and what the former one leaves until then is missed."""
+    after now, what the former one leaves until then is missed, and of what is skipped by hand its own instants are left."""
     present, state = state_of(timer)
     if present == definition and _same(timer, wanted):
         return timer
@@ -201,11 +203,15 @@ def _redefined(
         missed = _left_by_former(timer, uuid, found, now_us)
         # Also after the occurrence that goes on, whose node's clock may be ahead.
         at_hand = timer.execute_at if begun and state.source is Source.REGULAR else now_us
+        skips = tuple(each for each in state.skips if each > now_us)
+        if skips:
+            planned = Occurrences(definition, uuid, timer.created_at, found.calendars)
+            skips = tuple(each for each in skips if planned.after(each - 1) == each)
         state = msgspec.structs.replace(
             state,
             position=max(state.position, now_us, at_hand),
             missed=added(state.missed, by_reason(missed)),
-            skips=tuple(each for each in state.skips if each > now_us),
+            skips=skips,
         )
     changed = msgspec.structs.replace(timer, updated_at=now_us, schedule=Schedule(definition, state), **fields)
     if present.timing == definition.timing or begun:
@@ -236,8 +242,12 @@ def _with_state(timer: Timer, state: State, uuid: bytes, found: Subject, now_us:
     """The row with another state, planned again unless its occurrence has begun."""
     timer = msgspec.structs.replace(timer, updated_at=now_us, schedule=Schedule(state_of(timer)[0], state))
     if found.in_flight or has_begun(timer):
-        return Turn(timer, found.at, changed=changed)
-    turn = plan(timer, uuid, now_us, Missed.LATE if state.paused is None else Missed.PAUSED, found.calendars)
+        awaited = found.in_flight or (state.away and found.at > now_us)
+        if awaited or suspended_reason(timer) is None:
+            return Turn(timer, found.at, changed=changed)
+        turn = _without_result(timer, uuid, found, now_us)
+    else:
+        turn = plan(timer, uuid, now_us, Missed.LATE if state.paused is None else Missed.PAUSED, found.calendars)
     turn.changed = changed
     return turn
 
@@ -248,11 +258,18 @@ def _paused(timer: Timer, uuid: bytes, found: Subject, now_us: int) -> Turn:
     timer = msgspec.structs.replace(timer, updated_at=now_us, schedule=Schedule(definition, state))
     if found.in_flight or state.away or not has_begun(timer):
         return Turn(timer, found.at, changed="paused")
-    # It waits for another attempt, which a paused schedule does not make.
-    timer.status, timer.executed_at = (Status.FAILED if timer.last_error else Status.COMPLETED), now_us
-    turn = ended(timer, uuid, now_us, found.calendars)
+    turn = _without_result(timer, uuid, found, now_us)
     turn.changed = "paused"
     return turn
+
+
+def _without_result(timer: Timer, uuid: bytes, found: Subject, now_us: int) -> Turn:
+    """A paused schedule whose occurrence has begun and waits for another attempt, which it does not make: that has ended. So
+    has one whose result was lost with its node."""
+    if state_of(timer)[1].away:
+        timer.last_error = timer.last_error or "the result of its attempt was lost with its node"
+    timer.status, timer.executed_at = (Status.FAILED if timer.last_error else Status.COMPLETED), now_us
+    return ended(timer, uuid, now_us, found.calendars)
 
 
 def _resumed(timer: Timer, uuid: bytes, found: Subject, now_us: int) -> Turn:
@@ -312,8 +329,8 @@ def _replanned(timer: Timer, uuid: bytes, found: Subject, now_us: int) -> Turn |
 
 def _refilled(timer: Timer, asked: Refill, uuid: bytes, found: Subject, now_us: int) -> Turn | TocsinError:
     definition, state = state_of(timer)
-    before = min(asked.before, now_us)
-    following = Occurrences(definition, uuid, timer.created_at, found.calendars).after(asked.after)
+    after, before = max(asked.after, REFILL_MIN), min(asked.before, now_us)
+    following = Occurrences(definition, uuid, timer.created_at, found.calendars).after(after)
     if following is None or following >= before:
         return InvalidInput(
             FieldError("before", "has no instant of the schedule before it in the past; choose another range")
@@ -323,6 +340,6 @@ def _refilled(timer: Timer, asked: Refill, uuid: bytes, found: Subject, now_us: 
     # Also different from those of a schedule of the same id that was deleted.
     number = max(state.backfills_made + 1, now_us // 1_000)
     state = msgspec.structs.replace(
-        state, backfills=(*state.backfills, Backfill(number, asked.after, before)), backfills_made=number
+        state, backfills=(*state.backfills, Backfill(number, after, before)), backfills_made=number
     )
     return _with_state(timer, state, uuid, found, now_us, "backfilled")
