@@ -183,6 +183,27 @@ def test_further_reports_move_what_an_interval_expects_and_end_no_period() -> No
     assert watched.periods[1:] == [(90, PeriodStatus.ON_TIME, 1)]
 
 
+@pytest.mark.parametrize(
+    ("further", "at", "expected", "deadline"),
+    [([50], 120, 110, 210), ([20, 59], 145, 119, 235), ([50], 175, 110, 265)],
+)
+def test_a_report_after_further_ones_ends_the_period_that_these_have_moved(
+    further: list[int], at: int, expected: int, deadline: int
+) -> None:
+    """However late the last of them came: it makes no report an early one of the interval after."""
+    watched = Watched(msgspec.structs.replace(EVERY, grace_us=30 * MINUTE))
+    watched.ask(OK, 0)
+    for minute in further:
+        watched.ask(OK, minute)
+    if at > expected + 30:
+        watched.alarm()
+    watched.ask(OK, at)
+    missed = [(expected, PeriodStatus.MISSED, 1)] if at > expected + 60 else []
+    last = expected + 60 * len(missed)
+    assert watched.periods[1:] == [*missed, (last, PeriodStatus.ON_TIME, 1)]
+    assert watched.at == START + deadline * MINUTE
+
+
 # ---------------------------------------------------------------------- outages (rule 33)
 
 

@@ -34,6 +34,7 @@ from tocsin.model.monitor import (
     RotateToken,
 )
 from tocsin.model.period import Period, PeriodStatus
+from tocsin.model.recurrence import Recurrence
 from tocsin.model.redaction import redact_text
 from tocsin.model.timer import Timer
 
@@ -196,18 +197,22 @@ def _expecting(definition: MonitorDefinition, state: MonitorState, after_us: int
     expected = rule.after(after_us)
     if expected is None:
         return msgspec.structs.replace(state, **_NOTHING_EXPECTED)
-    following = rule.after(expected)
-    early = EARLY_US_MAX if following is None else min(EARLY_US_MAX, (following - expected) // 4)
     due = expected + definition.grace_us
     return msgspec.structs.replace(
         state,
         expected=expected,
-        opens=expected - early,
+        opens=expected - _tolerance(rule, expected),
         due=due,
         deadline=due,
         excused_from=None,
         excused_until=None,
     )
+
+
+def _tolerance(rule: Recurrence, expected: int) -> int:
+    """How long before its instant a report may come."""
+    following = rule.after(expected)
+    return EARLY_US_MAX if following is None else min(EARLY_US_MAX, (following - expected) // 4)
 
 
 # ---------------------------------------------------------------------- pings
@@ -335,7 +340,8 @@ def _ended_by(
     if first is None or at_us < state.opens:
         return None
     rule = definition.recurrence(first)
-    early = first - state.opens
+    # Further reports move what an interval expects, but not when its period opens.
+    early = min(first - state.opens, _tolerance(rule, first))
     latest = max(rule.until(at_us + early) or first, first)
     if latest == first:
         return _Ended([], _period(state, first, at_us), latest)
