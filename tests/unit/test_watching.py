@@ -321,6 +321,21 @@ def test_occurrences_by_hand_and_replays_have_their_grace_from_when_they_begin()
     assert monitor.reported == ["late"]
 
 
+def test_occurrence_by_hand_that_has_to_wait_has_its_grace_from_when_it_begins() -> None:
+    monitor = Watching()
+    monitor.look(START, schedule(START + HOUR))
+    asked, begins = START + HOUR + MINUTE // 2, START + HOUR + 9 * MINUTE
+    long = run(START + HOUR, begins)
+    by_hand = schedule(asked, ended=long, source=Source.TRIGGER)
+    # Asked for again meanwhile.
+    by_hand.updated_at = begins + MINUTE
+    monitor.look(asked + GRACE + 5 * S, by_hand, long)
+    assert (monitor.reported, monitor.state.deadline) == ([], begins + GRACE)
+    done = msgspec.structs.replace(run(asked, begins + 2 * MINUTE), firing="m-1", first_attempt_at=begins)
+    monitor.look(begins + 3 * MINUTE, schedule(START + 2 * HOUR, ended=done), done)
+    assert (monitor.reported, monitor.periods) == ([], [(60, PeriodStatus.ON_TIME, 1)] * 2)
+
+
 def test_pings_change_nothing_and_a_paused_monitor_begins_again() -> None:
     monitor = Watching()
     monitor.look(START, schedule(START + HOUR))

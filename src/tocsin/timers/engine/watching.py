@@ -38,8 +38,6 @@ _UNWANTED = {
     Missed.OVERLAP: "the occurrence before had not ended",
     Missed.WINDOW: "it was too late for it",
 }
-#: Occurrences that stand for an instant of the schedule, or for somebody's request, and are expected from then on.
-_DATED = frozenset({Source.REGULAR, Source.TRIGGER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +170,12 @@ def _open(
     """The occurrence that is expected; an earlier one if it was overtaken, and none has ended since (`resolved`). What was
     before the last look that expected nothing, or before a client's change, counts from then on."""
     current, before = _state(schedule), state.watched
+    last = 0 if current.last is None else current.last.finished_at
     instant = schedule.execute_at
-    if current.source not in _DATED:
-        instant = schedule.first_attempt_at or schedule.updated_at
+    if current.source is not Source.REGULAR:
+        # What is asked for by hand may have to wait until the occurrence before has ended; the others follow it at once.
+        turn = max(instant, last) if current.source is Source.TRIGGER else schedule.updated_at
+        instant = schedule.first_attempt_at or turn
     floor = max(quiet_at, current.changed_at)
     if (
         state.expected is not None
@@ -190,7 +191,6 @@ def _open(
         # It stays the one that is late, until another one ends.
         instant = min(instant, state.expected)
     base = max(instant, floor)
-    last = 0 if current.last is None else current.last.finished_at
     return _until(instant, base, definition.grace_us, seen.outages, last)
 
 
@@ -230,7 +230,7 @@ def _ended(definition: MonitorDefinition, before: Watched, seen: Seen) -> Iterat
     if last is not None and not seen.more and last.finished_at > before.ended_at and not _has(seen.runs, last):
         # Its namespace keeps no run of it.
         failed = last.outcome != RunStatus.COMPLETED
-        base = last.instant if last.source in _DATED else last.finished_at
+        base = last.instant if last.source is Source.REGULAR else last.finished_at
         until = _until(last.instant, base, definition.grace_us, seen.outages, previous)
         yield Period(
             last.instant,
@@ -247,7 +247,7 @@ def _has(runs: Sequence[Run], last: LastOccurrence) -> bool:
 def _period(definition: MonitorDefinition, run: Run, outages: Sequence[Outage], previous: int) -> Period:
     attempt = run.attempts[-1] if run.attempts else None
     ended_at = run.execute_at if attempt is None else attempt.at + attempt.duration_us
-    base = run.execute_at if source_of(run) in _DATED else run.first_attempt_at or ended_at
+    base = run.execute_at if source_of(run) is Source.REGULAR else run.first_attempt_at or ended_at
     until = _until(run.execute_at, base, definition.grace_us, outages, previous)
     failed = run.status in FAILED_RUNS
     state = PeriodStatus.FAILED if failed else _state_of(until, ended_at)
