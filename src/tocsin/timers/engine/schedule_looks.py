@@ -37,13 +37,15 @@ _RETRY_S = 2.0
 
 
 class _Look(NamedTuple):
-    """A monitor's due row, deferred in the window of its shard, and where the schedule is that it watches."""
+    """A monitor's due row, deferred in the window of its shard, and where the schedule is that it watches; when its namespace
+    was changed last."""
 
     shard: Shard
     window: Window
     row: Row
     schedule_shard: int
     schedule: bytes
+    changed_at: int = 0
 
 
 class ScheduleLooks:
@@ -89,7 +91,7 @@ class ScheduleLooks:
             return None
         uuid = schedule_uuid(namespace.name, definition.schedule)
         where = shard_of(namespace_hash(namespace.name), uuid, namespace.num_shards, self._total_shards)
-        return _Look(shard, window, row, where, uuid)
+        return _Look(shard, window, row, where, uuid, namespace.updated_at)
 
     async def _read(self, looks: Sequence[_Look]) -> None:
         context, by_shard = self._context, dict[int, list[_Look]]()
@@ -107,7 +109,7 @@ class ScheduleLooks:
                 outages, known_until = await self._tenures.of(shard_id)
                 for look, each in zip(some, seen, strict=True):
                     if look.shard.window is look.window:
-                        known = replace(each, outages=outages, known_until=known_until)
+                        known = replace(each, outages=outages, known_until=known_until, changed_at=look.changed_at)
                         self._move_on(look.shard, look.window, look.row, known)
 
     async def _seen(self, look: _Look, began_us: int, found: Found | None) -> Seen:
