@@ -326,6 +326,26 @@ def test_report_excuses_only_what_outages_may_have_lost() -> None:
     ]
 
 
+def test_a_report_leaves_no_more_entries_than_a_store_can_write_at_once() -> None:
+    """DynamoDB writes a hundred rows at once, and would refuse each report of a job that was dead through many outages."""
+    watched = Watched(CRON)
+    watched.ask(OK, 1)
+    assert watched.alarm() == 70
+    watched.outages = [outage(hour * 60 - 1, hour * 60 + 1) for hour in range(3, 200, 2)]
+    watched.ask(OK, 201 * 60)
+    *entries, own = watched.periods[1:]
+    assert own == (201 * 60, PeriodStatus.ON_TIME, 1)
+    assert len(entries) == 40
+    assert entries[:3] == [
+        (60, PeriodStatus.MISSED, 2),
+        (180, PeriodStatus.EXCUSED, 1),
+        (240, PeriodStatus.MISSED, 1),
+    ]
+    assert entries[-1][1] is PeriodStatus.MISSED
+    assert sum(number for _, _, number in entries) == 200, "each is accounted for"
+    assert watched.state.status is MonitorStatus.UP
+
+
 @pytest.mark.parametrize(("definition", "first"), [(CRON, 60), (EVERY, 61)])
 def test_report_and_alarm_judge_the_last_period_of_an_outage_alike(definition: MonitorDefinition, first: int) -> None:
     watched = Watched(definition)

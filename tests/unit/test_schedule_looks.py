@@ -17,7 +17,7 @@ from tocsin.model.errors import StoreError
 from tocsin.model.monitor import Monitor, MonitorDefinition, MonitorState, Watched
 from tocsin.model.run import Run, encode_run
 from tocsin.model.timer import Timer, encode_record
-from tocsin.ports.store import Found, HistoryRow, RunRow, ShardBatch, StoredRow
+from tocsin.ports.store import PAGE_BYTES_MAX, Found, HistoryRow, RunRow, ShardBatch, StoredRow
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import FakeClock
 from tocsin.timers.engine import schedule_looks
@@ -135,10 +135,12 @@ class PartlyAway(MemoryStore):
             raise StoreError("its partition is away")
         return await super().fetch(shard_id, uuids)
 
-    async def runs(self, shard_id: int, uuid: bytes, before: bytes | None, limit: int) -> list[HistoryRow | RunRow]:
+    async def runs(
+        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX
+    ) -> list[HistoryRow | RunRow]:
         if uuid == UUID:
             raise StoreError("its history is too long")
-        return await super().runs(shard_id, uuid, before, limit)
+        return await super().runs(shard_id, uuid, before, limit, bytes_max)
 
 
 class PartlyLooking:

@@ -45,6 +45,12 @@ NO_DEADLINE = "monitor:waiting"
 #: What a success recovers from.
 TROUBLE = frozenset({MonitorStatus.LATE, MonitorStatus.FAILED})
 
+#: Entries of periods that one report leaves at most, besides its own. They are written at once, for which DynamoDB has a
+#: hundred rows; a job that was dead for weeks may have met as many outages.
+_ENTRIES_MAX = 40
+#: What the last of them notes if it stands for periods of both kinds.
+_MORE = "among them are periods in which Tocsin took no reports for a while"
+
 
 class Outage(NamedTuple):
     """When reports could not be taken, in microseconds. `lossy`: they may be lost; otherwise they only waited."""
@@ -384,7 +390,7 @@ def _period(state: MonitorState, first: int, at_us: int) -> Period:
 
 class _Unreported:
     """Periods that nobody has reported: excused are those whose report an outage may have lost, the others were missed.
-    Neighbours with the same reason are one."""
+    Neighbours with the same reason are one entry, and so are all that follow the first `_ENTRIES_MAX - 1` entries."""
 
     def __init__(self, definition: MonitorDefinition, early: int, note: str | None = None) -> None:
         self._definition = definition
@@ -420,8 +426,10 @@ class _Unreported:
         if before <= first:
             return
         number = self._definition.recurrence(first).count(first - 1, before - 1, PERIODS_MAX)
-        if self.periods and self._last is because:
+        if self.periods and (self._last is because or len(self.periods) == _ENTRIES_MAX):
             former = self.periods[-1]
+            if self._last is not because:
+                former = msgspec.structs.replace(former, state=PeriodStatus.MISSED, note=_MORE)
             self.periods[-1] = msgspec.structs.replace(former, periods=min(former.periods + number, PERIODS_MAX))
             return
         period = Period(first, deadline, PeriodStatus.MISSED, note=self._note, periods=number)
