@@ -475,6 +475,33 @@ def test_paused_monitor_expects_nothing_and_goes_on_with_the_next_instant() -> N
     assert watched.at == START + 250 * MINUTE
 
 
+@pytest.mark.parametrize("how", ["paused", "watches a schedule"])
+def test_what_a_late_job_has_not_reported_is_kept_though_no_report_will_end_it(how: str) -> None:
+    watched = Watched(CRON)
+    watched.ask(OK, 1)
+    assert watched.alarm() == 70
+    watched.outages = [outage(179, 181)]
+    # The deadline of the fifth hour is still to come.
+    if how == "paused":
+        watched.ask(PauseMonitor(), 305)
+    else:
+        of_schedule = Monitor(MonitorDefinition(schedule="s"), MonitorState(""))
+        watched.ask(PutMonitor(), 305, Timer("a", "m", START, "", START, START, monitor=of_schedule))
+    assert watched.periods[1:] == [
+        (60, PeriodStatus.MISSED, 2),
+        (180, PeriodStatus.EXCUSED, 1),
+        (240, PeriodStatus.MISSED, 1),
+    ]
+    assert (watched.state.expected, watched.reported) == (None, ["late"])
+
+
+def test_pause_of_a_job_that_is_not_late_ends_no_period() -> None:
+    watched = Watched(CRON)
+    watched.ask(OK, 1)
+    watched.ask(PauseMonitor(), 61)
+    assert len(watched.periods) == 1
+
+
 def test_put_keeps_the_state_and_plans_another_timing_from_now_on() -> None:
     watched = Watched(CRON)
     watched.ask(OK, 1)

@@ -352,6 +352,15 @@ def test_pings_change_nothing_and_a_paused_monitor_begins_again() -> None:
     assert (monitor.reported, monitor.periods) == ([], [])
 
 
+def test_late_occurrence_is_kept_when_its_monitor_is_paused() -> None:
+    monitor = Watching()
+    monitor.look(START, schedule(START + HOUR))
+    late = START + HOUR + GRACE + 5 * S
+    monitor.look(late, schedule(START + HOUR))
+    monitor.change(PauseMonitor(), late + MINUTE)
+    assert monitor.periods == [(60, PeriodStatus.LATE, 1)]
+
+
 def test_monitor_that_watches_pings_from_now_on_waits_for_the_first() -> None:
     monitor = Watching()
     monitor.look(START, schedule(START + HOUR))

@@ -31,7 +31,6 @@ from tocsin.model.errors import (
 )
 from tocsin.model.ids import monitor_uuid, schedule_uuid
 from tocsin.model.monitor import (
-    PERIODS_MAX,
     Monitor,
     MonitorChange,
     MonitorDefinition,
@@ -57,7 +56,7 @@ from tocsin.ports.records import RECORD_KEY_END
 from tocsin.ports.seals import sealer
 from tocsin.ports.store import GENERATION_BYTES
 from tocsin.timers.credentials import uses_of
-from tocsin.timers.engine.monitoring import change
+from tocsin.timers.engine.monitoring import change, unreported
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.listing import LIST_READS_MAX, Scope, TimerView
 from tocsin.timers.monitor_records import (
@@ -409,22 +408,6 @@ def _viewed(view: TimerView) -> MonitorView | None:
         return None
     unchanged = view.outcome is Outcome.EXISTING
     return MonitorView(timer, timer.monitor, view.uuid, view.shard_id, unchanged=unchanged)
-
-
-def unreported(monitor: Monitor, now_us: int) -> builtins.list[Period]:
-    """The periods that a late monitor has not reported so far, as one."""
-    definition, state = monitor.definition, monitor.state
-    if state.status is not MonitorStatus.LATE or state.expected is None or state.deadline is None:
-        return []
-    if definition.schedule is not None:
-        if state.deadline > now_us:
-            # What was late is over; nothing has ended since.
-            return []
-        return [Period(state.expected, state.deadline, PeriodStatus.LATE, started_at=state.started)]
-    rule = definition.recurrence(state.expected)
-    passed = rule.count(state.expected, now_us - definition.grace_us, PERIODS_MAX)
-    how = PeriodStatus.MISSED if passed else PeriodStatus.LATE
-    return [Period(state.expected, state.deadline, how, started_at=state.started, periods=1 + passed)]
 
 
 def _not_found(namespace: str, monitor_id: str) -> MonitorNotFound:

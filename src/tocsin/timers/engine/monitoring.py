@@ -88,7 +88,7 @@ def change(
     the timer that a put brings; `outages` are those of the shard."""
     if isinstance(asked, PutMonitor):
         assert wanted is not None
-        turn = _put(asked, live, wanted, now_us)
+        turn = _put(asked, live, wanted, now_us, outages)
     elif live is None or live.monitor is None:
         return MonitorNotFound("no such monitor")
     elif isinstance(asked, Ping):
@@ -96,7 +96,7 @@ def change(
     elif isinstance(asked, RotateToken):
         turn = _with_state(live, "rotated", token=asked.token)
     elif isinstance(asked, PauseMonitor):
-        turn = live if _status(live) is MonitorStatus.PAUSED else _paused(live, now_us)
+        turn = live if _status(live) is MonitorStatus.PAUSED else _paused(live, now_us, outages)
     else:
         assert isinstance(asked, ResumeMonitor)
         turn = _resumed(live, now_us) if _status(live) is MonitorStatus.PAUSED else live
@@ -112,7 +112,9 @@ def version_of(live: Timer | None) -> int:
     return 0 if live is None or live.monitor is None else live.monitor.state.version
 
 
-def _put(asked: PutMonitor, live: Timer | None, wanted: Timer, now_us: int) -> MonitorTurn | Timer | TocsinError:
+def _put(
+    asked: PutMonitor, live: Timer | None, wanted: Timer, now_us: int, outages: Sequence[Outage]
+) -> MonitorTurn | Timer | TocsinError:
     refused = version_conflict(f"monitor {wanted.id!r}", version_of(live), asked.expected_version)
     if refused is not None:
         return refused
@@ -132,8 +134,9 @@ def _put(asked: PutMonitor, live: Timer | None, wanted: Timer, now_us: int) -> M
         return live
     fields = {name: getattr(wanted, name) for name in DEFINED}
     changed = msgspec.structs.replace(live, monitor=Monitor(definition, state), **fields)
-    waits = state.status in (MonitorStatus.UP, MonitorStatus.FAILED)
+    waits, periods = state.status in (MonitorStatus.UP, MonitorStatus.FAILED), list[Period]()
     if definition.schedule != former.schedule:
+        periods = _left_open(former, state, now_us, outages)
         state = _watching_another(definition, state, now_us)
     elif definition.schedule is not None:
         # The next look reckons what follows, and comes at once.
@@ -144,7 +147,7 @@ def _put(asked: PutMonitor, live: Timer | None, wanted: Timer, now_us: int) -> M
         longer = definition.grace_us - former.grace_us
         state = msgspec.structs.replace(state, due=state.due + longer, deadline=state.deadline + longer)
     changed.monitor = Monitor(definition, state)
-    return MonitorTurn(changed, _alarm(changed, now_us), changed="changed")
+    return MonitorTurn(changed, _alarm(changed, now_us), periods, changed="changed")
 
 
 def _watching_another(definition: MonitorDefinition, state: MonitorState, now_us: int) -> MonitorState:
@@ -159,9 +162,24 @@ def _status(timer: Timer) -> MonitorStatus:
     return monitor_of(timer)[1].status
 
 
-def _paused(timer: Timer, now_us: int) -> MonitorTurn:
-    return _with_state(timer, "paused", status=MonitorStatus.PAUSED, since=now_us, started=None, watched=None,
+def _paused(timer: Timer, now_us: int, outages: Sequence[Outage]) -> MonitorTurn:
+    turn = _with_state(timer, "paused", status=MonitorStatus.PAUSED, since=now_us, started=None, watched=None,
                        **_NOTHING_EXPECTED)  # fmt: skip
+    turn.periods = _left_open(*monitor_of(timer), now_us, outages)
+    return turn
+
+
+def _left_open(
+    definition: MonitorDefinition, state: MonitorState, now_us: int, outages: Sequence[Outage]
+) -> list[Period]:
+    """What is over for a late monitor of which nothing is expected any more: no report will account for it."""
+    if definition.schedule is not None or state.status is not MonitorStatus.LATE or state.expected is None:
+        return unreported(Monitor(definition, state), now_us)
+    rule = definition.recurrence(state.expected)
+    left = _Unreported(definition, _tolerance(rule, state.expected))
+    passed = rule.until(now_us - definition.grace_us) or state.expected
+    left.judge_open(state, max(passed, state.expected) + 1, _lossy(state, outages))
+    return left.periods
 
 
 def _resumed(timer: Timer, now_us: int) -> MonitorTurn:
@@ -460,6 +478,22 @@ def _excuse(state: MonitorState) -> Outage:
     assert state.excused_from is not None
     assert state.excused_until is not None
     return Outage(state.excused_from, state.excused_until)
+
+
+def unreported(monitor: Monitor, now_us: int) -> list[Period]:
+    """The periods that a late monitor has not reported so far, as one."""
+    definition, state = monitor.definition, monitor.state
+    if state.status is not MonitorStatus.LATE or state.expected is None or state.deadline is None:
+        return []
+    if definition.schedule is not None:
+        if state.deadline > now_us:
+            # What was late is over; nothing has ended since.
+            return []
+        return [Period(state.expected, state.deadline, PeriodStatus.LATE, started_at=state.started)]
+    rule = definition.recurrence(state.expected)
+    passed = rule.count(state.expected, now_us - definition.grace_us, PERIODS_MAX)
+    how = PeriodStatus.MISSED if passed else PeriodStatus.LATE
+    return [Period(state.expected, state.deadline, how, started_at=state.started, periods=1 + passed)]
 
 
 # ---------------------------------------------------------------------- deadlines
