@@ -58,6 +58,7 @@ from tocsin.ports.store import GENERATION_BYTES
 from tocsin.timers.credentials import uses_of
 from tocsin.timers.engine.monitoring import change, unreported
 from tocsin.timers.engine.rows import OpKind, WriteOp
+from tocsin.timers.engine.tenures import MONITORS
 from tocsin.timers.listing import LIST_READS_MAX, Scope, TimerView
 from tocsin.timers.monitor_records import (
     Place,
@@ -188,17 +189,24 @@ class Monitors:
         return found
 
     async def delete(self, namespace: str, monitor_id: str, expected_version: int | None = None) -> None:
-        """Removes the monitor, its history and its token. Raises VersionConflict."""
-        found = await self.get(namespace, monitor_id)
+        """Removes the monitor, its history and its token. Raises VersionConflict, and MonitorNotFound also after it has
+        removed what is left of a former monitor whose delete was interrupted."""
+        stored = await self._timers.get_by_uuid(namespace, monitor_uuid(namespace, monitor_id))
+        found = None if stored is None else _viewed(stored)
+        if found is None:
+            if stored is None:
+                await self._remove_rest(namespace, monitor_id)
+            raise _not_found(namespace, monitor_id)
         condition = None if expected_version is None else Remove(expected_version)
         op = WriteOp(OpKind.DELETE, found.uuid, namespace, change=condition)
         try:
             await self._timers.write(found.shard_id, op)
         except (TimerNotFound, TimerNotPending):
             raise _not_found(namespace, monitor_id) from None
+        # First what nothing leads to any more; the rest is found again by a repeated delete.
+        await self._read(delete_token(self._store, found.monitor.state.token))
         await self._read(self._store.forget(found.shard_id, [found.uuid]))
         await self._unlist(namespace, monitor_id)
-        await self._read(delete_token(self._store, found.monitor.state.token))
 
     async def pause(self, namespace: str, monitor_id: str) -> MonitorView:
         """Expects nothing any more until `resume`; pings are taken, and change nothing."""
@@ -390,6 +398,15 @@ class Monitors:
                     await self._read(delete_token(self._store, hashed))
                     await self._unlist(namespace, monitor_id)
             raise
+
+    async def _remove_rest(self, namespace: str, monitor_id: str) -> None:
+        """Removes what may be left of a monitor that has no row any more."""
+        uuid = monitor_uuid(namespace, monitor_id)
+        shard_id = await self._timers.shard_of(namespace, uuid)
+        if await self._read(self._store.runs(shard_id, uuid, None, 1)):
+            await self._read(self._store.forget(shard_id, [uuid]))
+        if await self._read(self._store.record(MONITORS, key_below(namespace, monitor_id))) is not None:
+            await self._unlist(namespace, monitor_id)
 
     async def _unlist(self, namespace: str, monitor_id: str) -> None:
         """Removes the record of a monitor that is not there; one that was created meanwhile keeps it."""
