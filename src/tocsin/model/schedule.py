@@ -17,6 +17,8 @@ from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 TRIGGERS_MAX = 100
 REPLAYS_MAX = 100
 BACKFILLS_MAX = 10
+#: Instants that the range of one backfill may have, without calendars: each is a call, and only a delete ends it early.
+BACKFILLED_MAX = 100_000
 #: Instants of one schedule that are skipped by hand, and not past.
 SKIPS_MAX = 100
 #: Times of day of a rule whose excluded instants move to another date.
