@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 from itertools import groupby
 
@@ -15,6 +16,7 @@ from tests.properties import zone_changes
 from tests.properties.zone_changes import ELAPSED, FIXED
 from tests.support.cases import each
 from tocsin.model.instants import US_PER_DAY, parse_instant
+from tocsin.model.occurrences import check
 from tocsin.model.recurrence import (
     EVERY_MAX_US,
     EVERY_MIN_US,
@@ -24,6 +26,7 @@ from tocsin.model.recurrence import (
     Every,
     parsed,
 )
+from tocsin.model.schedule import Definition
 
 DAY = timedelta(days=1)
 DAYS_OF_MONTH = st.sampled_from(["*", "1", "29", "28-31", "*/31", "*/10", "L", "LW", "1,L", "8-14"])
@@ -164,3 +167,28 @@ def test_expression_is_due(expression: str, zone: str, after: str, due: str) -> 
 def test_invalid_expression_is_refused_with_its_reason(expression: str, zone: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         Cron(expression, zone)
+
+
+@each(
+    "expression, reason",
+    [
+        (
+            "*/90 * * * *",
+            r"has \*/90 as its minute, whose step is longer than the whole; for an interval, send every: 90m",
+        ),
+        ("5/90 * * * *", "send every: 90m"),
+        ("0 1,*/36 * * *", r"has \*/36 as its hour, .* send every: 36h"),
+        ("0 0 * */13 *", "name the values"),
+        ("0 0 L/2 * *", "has L/2 as its day-of-month, whose step would be ignored; write L"),
+    ],
+)
+def test_a_step_that_would_do_nothing_is_refused(expression: str, reason: str) -> None:
+    (error,) = check(Definition(cron=expression), parse_instant("2027-01-01T00:00:00Z"))
+    assert error.path == "cron"
+    assert re.search(reason, error.reason)
+
+
+@each("expression", ["*/60 * * * *", "0 */24 * * *", "0 0 */31 * */8", "*/59 * * * *", "0 0 * * 5L", "@daily"])
+def test_a_step_as_long_as_the_whole_is_accepted(expression: str) -> None:
+    """Sentences whose days have to match both fields are written with it."""
+    assert check(Definition(cron=expression), parse_instant("2027-01-01T00:00:00Z")) == []

@@ -135,6 +135,20 @@ def test_sentence_is_plain_english(expression: str, sentence: str) -> None:
         ("every 5 minutes between 9 and 17 on weekdays, UTC", "*/5 9-16 * * MON-FRI", "UTC"),
         ("weekly", "0 0 * * MON", None),
         ("yearly on 1 January at 12 am", "0 0 1 1 *", None),
+        ("friday to monday at 9", "0 9 * * SUN,MON,FRI,SAT", None),
+        ("sunday to tuesday at 9", "0 9 * * SUN-TUE", None),
+        ("sat-mon at 9", "0 9 * * SUN,MON,SAT", None),
+        ("nov to feb at 9", "0 9 * 1,2,11,12 *", None),
+        ("december to february on the 1st", "0 0 1 1,2,12 *", None),
+        ("in the hours 22 to 1", "0 0,1,22,23 * * *", None),
+        ("on the first Monday and the third Monday at 9", "0 9 * * MON#1,MON#3", None),
+        ("fridays and the 13th at 9", "0 9 13 * FRI", None),
+        ("on the 1st if that is Monday to Wednesday at 9", "0 9 */31 * MON-WED", None),
+        ("on the 13th if that is Sunday to Tuesday at 9", "0 9 13 * */8,MON,TUE", None),
+        ("every 2nd day of the month at 9", "0 9 2 * *", None),
+        ("first to fifth of the month at 9", "0 9 1-5 * *", None),
+        ("mondays at 9 and thursdays at 9", "0 9 * * MON,THU", None),
+        ("mondays at 9 and at 17", "0 9,17 * * MON", None),
         ("30 2 * * *", "30 2 * * *", None),
     ],
 )
@@ -150,7 +164,34 @@ def test_what_people_type_is_understood(text: str, cron: str, zone: str | None) 
             "is understood up to “every monday at 9”, but not “in springfield”; write it like",
         ),
         ("sometimes", "isn’t understood: “sometimes”; write it like “every weekday at 9 in Berlin”"),
-        ("every second Monday", "isn’t understood: “every second monday”"),
+        (
+            "every second Monday",
+            "has “every second monday”, which has two meanings; write “every monday”, or “the second",
+        ),
+        ("every 2nd day at 9", "has “every 2nd day”, which has two meanings; write “every 2 days”, or “the 2nd day of"),
+        (
+            "on the first and third monday at 9",
+            "has “first” before “third monday”, which may be a date or a weekday; write",
+        ),
+        ("first weekday of the month at 9", "has “first weekday”; of weekdays write only the last"),
+        ("every friday the 13th at 9", "has days of the week and of the month up to “13th”; write “and” between them"),
+        (
+            "on the 13th if that is Friday",
+            "has dates that have to be of a weekday, which a rule can have only of the 1st or",
+        ),
+        ("on the 13th every friday", "has days of the week and of the month up to “friday”"),
+        ("weekdays at 9 and saturdays at 10", "has times for some days and other times for others; create a schedule"),
+        ("at 9 on weekdays and at 10 on saturdays", "has times for some days and other times for others"),
+        ("every hour on weekdays and every 2 hours on saturdays", "has times for some days and other times for others"),
+        ("from 9 to 17 on weekdays and from 9 to 12, every hour", "has several ranges of times"),
+        (
+            "9 to 17 every hour",
+            "has 9 to 17 as a time of day; write it after how often it runs: “every hour from 9 to 17”",
+        ),
+        ("on the 28th to the 3rd", "has the range “28th to 3rd”; write dates of a month, the earlier one first"),
+        ("first monday to third monday", "has the range “first monday to third monday”"),
+        ("every 7 minutes from :50 to :10", "has a range from :50 to :10; write the earlier one first"),
+        ("weekly on the 15th", "has days of the month in every week"),
         ("", "is empty"),
         ("at 25", "has 25, which is no time of day"),
         ("at 13 pm", "has 13pm, which is no time of day"),
@@ -174,7 +215,8 @@ def test_refusal_states_what_is_understood(text: str, reason: str) -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         read = read_sentence(f"every {text}")
-    except ValueError:
+    except ValueError as error:
+        assert "invalid literal" not in str(error)
         return
     assert (read.cron is None) != (read.every_us is None)
 

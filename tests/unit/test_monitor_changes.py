@@ -14,7 +14,15 @@ import pytest
 from tests.support.patience import PATIENCE_S
 from tests.unit.test_forwarded_writes import Elsewhere, Node
 
-from tocsin.model.errors import MonitorNotFound, Overloaded, QuotaExceeded, ShardUnavailable, VersionConflict
+from tocsin.model.errors import (
+    MonitorNotFound,
+    Overloaded,
+    QuotaExceeded,
+    ShardUnavailable,
+    StoreCallFailed,
+    Unavailable,
+    VersionConflict,
+)
 from tocsin.model.monitor import BODY_BYTES_MAX, MonitorDefinition, Ping, PingEvent, new_token
 from tocsin.model.timer import Timer
 from tocsin.ports.records import Record
@@ -46,6 +54,8 @@ class Watched(MemoryStore):
         #: Called once before records of monitors are removed, and after one was written.
         self.before_removal: Callable[[], Awaitable[object]] | None = None
         self.after_listing: Callable[[], Awaitable[object]] | None = None
+        #: Whether histories can be removed.
+        self.forgets = True
 
     async def record(self, kind: str, key: str) -> Record | None:
         if kind == MONITOR_TOKENS:
@@ -71,6 +81,11 @@ class Watched(MemoryStore):
             called, self.before_removal = self.before_removal, None
             await called()
         return await super().delete_records(kind, keys)
+
+    async def forget(self, shard_id: int, uuids: Sequence[bytes]) -> None:
+        if not self.forgets:
+            raise StoreCallFailed("the store is away")
+        await super().forget(shard_id, uuids)
 
     async def left(self) -> tuple[int, int]:
         """How many records of monitors and of tokens there are."""
@@ -151,6 +166,20 @@ async def test_a_monitor_that_is_put_while_the_former_one_is_deleted_is_listed(n
     node.store.after_listing = partial(node.store.delete_records, MONITORS, ["default/m"])
     assert (await node.put()).created
     assert await node.listed() == ["m"]
+
+
+async def test_a_delete_that_was_interrupted_goes_on_when_it_is_repeated(node: Served) -> None:
+    await node.put()
+    await node.monitors.ping("default", "m", Ping(PingEvent.FAIL))
+    node.store.forgets = False
+    with pytest.raises(Unavailable):
+        await node.monitors.delete("default", "m")
+    node.store.forgets = True
+    with pytest.raises(MonitorNotFound):
+        await node.monitors.delete("default", "m")
+    assert await node.store.left() == (0, 0)
+    assert (await node.put()).created
+    assert await node.monitors.history("default", "m", 10) == ([], None), "not of the former one"
 
 
 # ---------------------------------------------------------------------- pings

@@ -183,6 +183,27 @@ def test_further_reports_move_what_an_interval_expects_and_end_no_period() -> No
     assert watched.periods[1:] == [(90, PeriodStatus.ON_TIME, 1)]
 
 
+@pytest.mark.parametrize(
+    ("further", "at", "expected", "deadline"),
+    [([50], 120, 110, 210), ([20, 59], 145, 119, 235), ([50], 175, 110, 265)],
+)
+def test_a_report_after_further_ones_ends_the_period_that_these_have_moved(
+    further: list[int], at: int, expected: int, deadline: int
+) -> None:
+    """However late the last of them came: it makes no report an early one of the interval after."""
+    watched = Watched(msgspec.structs.replace(EVERY, grace_us=30 * MINUTE))
+    watched.ask(OK, 0)
+    for minute in further:
+        watched.ask(OK, minute)
+    if at > expected + 30:
+        watched.alarm()
+    watched.ask(OK, at)
+    missed = [(expected, PeriodStatus.MISSED, 1)] if at > expected + 60 else []
+    last = expected + 60 * len(missed)
+    assert watched.periods[1:] == [*missed, (last, PeriodStatus.ON_TIME, 1)]
+    assert watched.at == START + deadline * MINUTE
+
+
 # ---------------------------------------------------------------------- outages (rule 33)
 
 
@@ -303,6 +324,26 @@ def test_report_excuses_only_what_outages_may_have_lost() -> None:
         (360, PeriodStatus.MISSED, 2),
         (480, PeriodStatus.ON_TIME, 1),
     ]
+
+
+def test_a_report_leaves_no_more_entries_than_a_store_can_write_at_once() -> None:
+    """DynamoDB writes a hundred rows at once, and would refuse each report of a job that was dead through many outages."""
+    watched = Watched(CRON)
+    watched.ask(OK, 1)
+    assert watched.alarm() == 70
+    watched.outages = [outage(hour * 60 - 1, hour * 60 + 1) for hour in range(3, 200, 2)]
+    watched.ask(OK, 201 * 60)
+    *entries, own = watched.periods[1:]
+    assert own == (201 * 60, PeriodStatus.ON_TIME, 1)
+    assert len(entries) == 40
+    assert entries[:3] == [
+        (60, PeriodStatus.MISSED, 2),
+        (180, PeriodStatus.EXCUSED, 1),
+        (240, PeriodStatus.MISSED, 1),
+    ]
+    assert entries[-1][1] is PeriodStatus.MISSED
+    assert sum(number for _, _, number in entries) == 200, "each is accounted for"
+    assert watched.state.status is MonitorStatus.UP
 
 
 @pytest.mark.parametrize(("definition", "first"), [(CRON, 60), (EVERY, 61)])
@@ -432,6 +473,33 @@ def test_paused_monitor_expects_nothing_and_goes_on_with_the_next_instant() -> N
     assert watched.state.status is MonitorStatus.PAUSED
     watched.ask(ResumeMonitor(), 190)
     assert watched.at == START + 250 * MINUTE
+
+
+@pytest.mark.parametrize("how", ["paused", "watches a schedule"])
+def test_what_a_late_job_has_not_reported_is_kept_though_no_report_will_end_it(how: str) -> None:
+    watched = Watched(CRON)
+    watched.ask(OK, 1)
+    assert watched.alarm() == 70
+    watched.outages = [outage(179, 181)]
+    # The deadline of the fifth hour is still to come.
+    if how == "paused":
+        watched.ask(PauseMonitor(), 305)
+    else:
+        of_schedule = Monitor(MonitorDefinition(schedule="s"), MonitorState(""))
+        watched.ask(PutMonitor(), 305, Timer("a", "m", START, "", START, START, monitor=of_schedule))
+    assert watched.periods[1:] == [
+        (60, PeriodStatus.MISSED, 2),
+        (180, PeriodStatus.EXCUSED, 1),
+        (240, PeriodStatus.MISSED, 1),
+    ]
+    assert (watched.state.expected, watched.reported) == (None, ["late"])
+
+
+def test_pause_of_a_job_that_is_not_late_ends_no_period() -> None:
+    watched = Watched(CRON)
+    watched.ask(OK, 1)
+    watched.ask(PauseMonitor(), 61)
+    assert len(watched.periods) == 1
 
 
 def test_put_keeps_the_state_and_plans_another_timing_from_now_on() -> None:

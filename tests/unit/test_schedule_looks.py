@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
 import pytest
+from tests.support.patience import PATIENCE_S
 from tests.unit.test_watching import HOUR, START, S, run, schedule
 
+from tocsin.model.errors import StoreError
 from tocsin.model.monitor import Monitor, MonitorDefinition, MonitorState, Watched
 from tocsin.model.run import Run, encode_run
 from tocsin.model.timer import Timer, encode_record
-from tocsin.ports.store import Found, RunRow, ShardBatch, StoredRow
+from tocsin.ports.store import PAGE_BYTES_MAX, Found, HistoryRow, RunRow, ShardBatch, StoredRow
 from tocsin.stores.memory import MemoryStore
+from tocsin.testing.clock import FakeClock
+from tocsin.timers.engine import schedule_looks
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.engine.schedule_looks import ScheduleLooks, _Look
+from tocsin.timers.engine.tenures import Tenures
 from tocsin.timers.engine.watching import Seen
 
 UUID = b"schedule".ljust(16)
@@ -110,3 +119,82 @@ async def test_a_first_look_takes_no_runs(looking: Looking) -> None:
     found = await looking.ended([run(START - HOUR, START - HOUR)], schedule(START))
     seen = await looking.look(None, found)
     assert (seen.runs, seen.generation) == ((), found.live and found.live.generation)
+
+
+class PartlyAway(MemoryStore):
+    """A store with a shard and a history that can't be read."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        #: So many reads of the shard fail.
+        self.failing = 3
+
+    async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+        if shard_id == 0 and self.failing:
+            self.failing -= 1
+            raise StoreError("its partition is away")
+        return await super().fetch(shard_id, uuids)
+
+    async def runs(
+        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX
+    ) -> list[HistoryRow | RunRow]:
+        if uuid == UUID:
+            raise StoreError("its history is too long")
+        return await super().runs(shard_id, uuid, before, limit, bytes_max)
+
+
+class PartlyLooking:
+    """Looks with such a store, and what they have moved on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        clock = FakeClock()
+        self.store, self.failures, self.moved = PartlyAway(clock), list[object](), list[object]()
+        self.all_moved = asyncio.Event()
+        context = Context(
+            store=self.store,
+            caller=None,  # type: ignore[arg-type]  # nobody is called
+            clock=clock,
+            limits=EngineLimits(),
+            observe=self.failures.append,
+            random=random.Random(1),
+            incarnation=OWNER,
+        )
+        self.looks = ScheduleLooks(context, Tenures(context), 2)
+        monkeypatch.setattr(self.looks, "_move_on", self._move_on)
+        # What is asked for is here the look itself, as its row.
+        monkeypatch.setattr(self.looks, "_look", lambda shard, row: row.look)
+
+    def _move_on(self, shard: object, window: object, row: Any, seen: Seen) -> None:
+        self.moved.append(row.look)
+        if len(self.moved) == 2:
+            self.all_moved.set()
+
+    def look(self, shard_id: int, schedule_id: bytes) -> _Look:
+        state = MonitorState("", watched=Watched(generation(1)))
+        monitor = Timer("a", "m", START, "", START, START, monitor=Monitor(MonitorDefinition(schedule="s"), state))
+        owner, row = SimpleNamespace(window=None), SimpleNamespace(timer=monitor, look=None)
+        row.look = _Look(cast("Any", owner), cast("Any", None), cast("Any", row), shard_id, schedule_id)
+        return cast("_Look", row.look)
+
+
+async def test_what_cannot_be_read_of_one_schedule_keeps_up_no_look_at_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    partly = PartlyLooking(monkeypatch)
+    await partly.store.open(2)
+    away, long, healthy = (partly.look(0, b"other".ljust(16)), partly.look(1, UUID), partly.look(1, b"one".ljust(16)))
+    assert await partly.looks._read([away, long, healthy]) == [away, long]
+    assert partly.moved == [healthy]
+    assert len(partly.failures) == 2
+
+
+async def test_what_could_not_be_read_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule_looks, "_RETRY_S", 0.0)
+    partly = PartlyLooking(monkeypatch)
+    await partly.store.open(2)
+    reading = asyncio.ensure_future(partly.looks.run())
+    away, healthy = partly.look(0, b"other".ljust(16)), partly.look(1, b"one".ljust(16))
+    for each in (away, healthy):
+        partly.looks.ask(each.shard, each.row)
+    await asyncio.wait_for(partly.all_moved.wait(), PATIENCE_S)
+    assert partly.moved == [healthy, away]
+    assert (len(partly.failures), partly.store.failing) == (3, 0)
+    reading.cancel()

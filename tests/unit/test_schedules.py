@@ -552,6 +552,15 @@ def test_a_change_applies_only_to_the_version_that_it_expects() -> None:
     assert plan.state.version == 3
 
 
+def test_a_version_of_a_deleted_schedule_is_none_of_one_that_is_created_again() -> None:
+    plan = Plan()
+    assert plan.timer is not None
+    plan.timer = msgspec.structs.replace(plan.timer, status=Status.CANCELED)
+    assert isinstance(plan.ask(Put(0), timer=template(every_us=SECOND)), Turn)
+    assert plan.state.version == 2
+    assert isinstance(plan.ask(Put(1), timer=template()), VersionConflict)
+
+
 def test_a_delete_applies_only_to_the_version_that_it_expects() -> None:
     bench = ScheduleBench()
     for version in (2, 0):

@@ -90,6 +90,7 @@ class Watching:
         held: bool = False,
         known_until: int | None = None,
         began: int | None = None,
+        changed: int = 0,
     ) -> None:
         self.generation += 1
         until = at if known_until is None else known_until
@@ -102,6 +103,7 @@ class Watching:
             held,
             outages,
             until,
+            changed,
         )
         self._take(watched(self.timer, seen, at))
 
@@ -321,6 +323,21 @@ def test_occurrences_by_hand_and_replays_have_their_grace_from_when_they_begin()
     assert monitor.reported == ["late"]
 
 
+def test_occurrence_by_hand_that_has_to_wait_has_its_grace_from_when_it_begins() -> None:
+    monitor = Watching()
+    monitor.look(START, schedule(START + HOUR))
+    asked, begins = START + HOUR + MINUTE // 2, START + HOUR + 9 * MINUTE
+    long = run(START + HOUR, begins)
+    by_hand = schedule(asked, ended=long, source=Source.TRIGGER)
+    # Asked for again meanwhile.
+    by_hand.updated_at = begins + MINUTE
+    monitor.look(asked + GRACE + 5 * S, by_hand, long)
+    assert (monitor.reported, monitor.state.deadline) == ([], begins + GRACE)
+    done = msgspec.structs.replace(run(asked, begins + 2 * MINUTE), firing="m-1", first_attempt_at=begins)
+    monitor.look(begins + 3 * MINUTE, schedule(START + 2 * HOUR, ended=done), done)
+    assert (monitor.reported, monitor.periods) == ([], [(60, PeriodStatus.ON_TIME, 1)] * 2)
+
+
 def test_pings_change_nothing_and_a_paused_monitor_begins_again() -> None:
     monitor = Watching()
     monitor.look(START, schedule(START + HOUR))
@@ -333,6 +350,15 @@ def test_pings_change_nothing_and_a_paused_monitor_begins_again() -> None:
     bad = run(START + HOUR, START + HOUR + S, RunStatus.FAILED)
     monitor.look(resumed, schedule(START + 4 * HOUR, ended=bad), bad)
     assert (monitor.reported, monitor.periods) == ([], [])
+
+
+def test_late_occurrence_is_kept_when_its_monitor_is_paused() -> None:
+    monitor = Watching()
+    monitor.look(START, schedule(START + HOUR))
+    late = START + HOUR + GRACE + 5 * S
+    monitor.look(late, schedule(START + HOUR))
+    monitor.change(PauseMonitor(), late + MINUTE)
+    assert monitor.periods == [(60, PeriodStatus.LATE, 1)]
 
 
 def test_monitor_that_watches_pings_from_now_on_waits_for_the_first() -> None:
@@ -356,6 +382,50 @@ def test_what_was_before_a_namespace_is_resumed_counts_for_nothing() -> None:
     monitor.look(START + MINUTE, schedule(START + HOUR, ended=old), old)
     monitor.look(START + 2 * MINUTE, schedule(START + HOUR, ended=old))
     assert (monitor.periods, monitor.reported, monitor.status) == ([], [], MonitorStatus.NEW)
+
+
+def _missed(first: int, last: int, instants: int) -> Run:
+    """Instants that did not fire after the occurrence before, which was seen."""
+    missed = MissedInstants(Missed.LATE, instants, first, last)
+    return Run(first, RunStatus.MISSED, missed=(missed,))
+
+
+def test_what_was_due_in_a_paused_namespace_has_its_grace_from_when_that_is_resumed() -> None:
+    monitor = Watching()
+    monitor.look(START, schedule(START + HOUR))
+    monitor.look(START + 3 * HOUR - MINUTE, None, held=True)
+    # Not seen by a look, which would come later.
+    resumed = START + 3 * HOUR + 2 * MINUTE
+    gone = _missed(START + HOUR, START + 2 * HOUR, 2)
+    late = run(START + 3 * HOUR, resumed + GRACE - S)
+    found = schedule(START + 4 * HOUR, ended=late, missed={Missed.LATE: 2})
+    monitor.look(resumed + GRACE, found, gone, late, changed=resumed)
+    assert (monitor.reported, monitor.periods) == ([], [(180, PeriodStatus.ON_TIME, 1)])
+    # A later change of the namespace is no pause.
+    slow = run(START + 4 * HOUR, START + 4 * HOUR + GRACE + S)
+    found = schedule(START + 5 * HOUR, ended=slow, missed={Missed.LATE: 2})
+    monitor.look(START + 4 * HOUR + GRACE + 2 * S, found, slow, changed=START + 4 * HOUR + MINUTE)
+    assert monitor.periods[1:] == [(240, PeriodStatus.LATE, 1)]
+
+
+def test_what_a_paused_namespace_has_left_waits_for_its_turn() -> None:
+    monitor = Watching()
+    monitor.look(START, schedule(START + HOUR))
+    resumed = START + 3 * HOUR + MINUTE
+    monitor.look(resumed, None, held=True)
+    done = [run(START + n * HOUR, resumed + n * 8 * MINUTE) for n in (1, 2)]
+    monitor.look(resumed + 17 * MINUTE, schedule(START + 3 * HOUR, ended=done[1]), *done)
+    assert (monitor.reported, monitor.periods) == ([], [(60, PeriodStatus.ON_TIME, 1), (120, PeriodStatus.ON_TIME, 1)])
+    assert monitor.state.deadline == resumed + 16 * MINUTE + GRACE
+
+
+def test_of_missed_instants_only_those_count_that_came_after_a_pause() -> None:
+    monitor = Watching()
+    monitor.look(START, schedule(START + HOUR))
+    monitor.look(START + 2 * HOUR, None, held=True)
+    found = schedule(START + 5 * HOUR, missed={Missed.LATE: 4})
+    monitor.look(START + 4 * HOUR + MINUTE, found, _missed(START + HOUR, START + 4 * HOUR, 4))
+    assert monitor.periods == [(180, PeriodStatus.MISSED, 2)]
 
 
 def test_what_ended_before_a_first_look_that_could_not_read_the_schedule_counts_for_nothing() -> None:

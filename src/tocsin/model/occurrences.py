@@ -14,7 +14,17 @@ from tocsin.model.calendar import NAMED_MAX, NO_CALENDARS, Calendars
 from tocsin.model.errors import FieldError
 from tocsin.model.excluding import ExcludedRange, Excluding, Search
 from tocsin.model.instants import INSTANT_MAX, format_duration
-from tocsin.model.recurrence import EVERY_MAX_US, EVERY_MIN_US, YEARS_MAX, Cron, Every, Recurrence, parsed, time_zone
+from tocsin.model.recurrence import (
+    EVERY_MAX_US,
+    EVERY_MIN_US,
+    YEARS_MAX,
+    Cron,
+    Every,
+    Recurrence,
+    check_steps,
+    parsed,
+    time_zone,
+)
 from tocsin.model.schedule import (
     MISSED_MAX,
     MOVED_TIMES_MAX,
@@ -343,6 +353,7 @@ def _check_rule(definition: Definition) -> list[FieldError]:
         errors.append(FieldError("timeZone", str(error)))
     try:
         _cron(definition.cron, "UTC" if errors else definition.time_zone)
+        check_steps(definition.cron)
     except ValueError as error:
         errors.append(FieldError("cron", str(error)))
     return errors

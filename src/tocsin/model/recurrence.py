@@ -59,6 +59,15 @@ _TAKEN = {
     "month": "write 1 to 12 or JAN to DEC, *, lists, ranges and steps",
     "day-of-week": "write 0 to 7 or SUN to SAT (0 and 7 are Sunday), *, lists, ranges and steps, MON#2 or 5L",
 }
+#: The greatest step of each field, with which its first value alone matches, and the unit of an interval as long.
+_STEPS = {
+    "second": (60, "s"),
+    "minute": (60, "m"),
+    "hour": (24, "h"),
+    "day-of-month": (31, "d"),
+    "month": (12, ""),
+    "day-of-week": (8, ""),
+}
 #: Dates whose instants are kept for each expression: a search looks at the same ones as the one before.
 _DATES_MAX = 16
 #: Pairs of fields whose matching days are kept. Many expressions have the same ones.
@@ -158,6 +167,18 @@ def _is_valid(fields: list[str]) -> bool:
     except CronSimError:
         return False
     return True
+
+
+def check_steps(expression: str) -> None:
+    """Raises ValueError for a step of a valid expression that would do nothing, with what to send instead."""
+    for (name, (whole, unit)), part in zip(_STEPS.items(), parsed(expression).parts, strict=True):
+        for item in part.split(","):
+            value, _, step = item.partition("/")
+            if value in ("L", "LW") and step:
+                raise ValueError(f"has {item} as its {name}, whose step would be ignored; write {value}")
+            if step and int(step) > whole:
+                instead = f"for an interval, send every: {step}{unit}" if unit else "name the values"
+                raise ValueError(f"has {item} as its {name}, whose step is longer than the whole; {instead}")
 
 
 class Cron:

@@ -19,6 +19,8 @@ REPLAYS_MAX = 100
 BACKFILLS_MAX = 10
 #: Instants are fired once more from this one on. The dates before, in any zone, are all in the range of dates.
 REFILL_MIN = INSTANT_MIN + 3 * US_PER_DAY
+#: Instants that the range of one backfill may have, without calendars: each is a call, and only a delete ends it early.
+BACKFILLED_MAX = 100_000
 #: Instants of one schedule that are skipped by hand, and not past.
 SKIPS_MAX = 100
 #: Times of day of a rule whose excluded instants move to another date.

@@ -38,6 +38,8 @@ _ZONE_WORDS_MAX = 6
 _EXAMPLE = (
     "write it like “every weekday at 9 in Berlin”, “every 15 minutes” or “on the first Monday of the month at 6 am”"
 )
+#: How to run on days that match both their date and their weekday.
+_CALENDAR = "write the dates alone, and name a calendar of the weekdays in only"
 #: Other words for the same, and words without a meaning of their own.
 _SAME = (
     (r"\beach\b|\ball\b", "every"), (r"\bmidday\b|\bnoon\b", "12:00"), (r"\bmidnight\b", "00:00"),
@@ -50,6 +52,8 @@ _SAME = (
 #: What is a cron expression already.
 _EXPRESSION = re.compile(r"@[a-z]+|(?:[\d*][\w*,/-]*\s+){2}(?:[\w*,/#-]+\s+){2,3}[\w*,/#-]+", re.IGNORECASE)
 _PARTED = re.compile(r"(?:,| and | or )+ ?| & ")
+#: What stands between clauses.
+_JOINT = re.compile(r"(?:[ ,;]|and |at (?=\d))*")
 
 
 def _index(names: Iterable[str], first: int) -> dict[str, int]:
@@ -123,13 +127,18 @@ class _Reading:
         self.period = self.interval = ""
         #: Whether a day has to match both its date and its weekday.
         self.both = False
+        #: What stands before a clause; whether times were named before, and whether days were since.
+        self.joint, self.timed, self.parted = "", False, False
 
     def read(self, text: str) -> None:
         """Takes one clause after the other. Raises ValueError."""
         for word, other in _SAME:
             text = re.sub(word, other, text)
         whole = text = text.strip()
-        while text := re.sub(r"\A(?:[ ,;]|and |at (?=\d))+", "", text):
+        while found := _JOINT.match(text):
+            self.joint, text = found[0], text[found.end() :]
+            if not text:
+                break
             for pattern, take in _CLAUSES:
                 if found := pattern.match(text):
                     take(self, *found.groups())
@@ -155,7 +164,13 @@ class _Reading:
         step = int(amount or 1)
         if not step:
             raise ValueError(f"repeats after 0 {unit}s; {_EXAMPLE}")
+        if unit in ("second", "minute", "hour"):
+            self._take_times()
+        else:
+            self._take_days()
         if first is not None and last is not None:
+            if int(last) < int(first):
+                raise ValueError(f"has a range from :{first} to :{last}; write the earlier one first")
             self._within(unit, range(int(first), int(last) + 1, step))
         elif elapsed or (unit in ("second", "minute", "hour") and not repeats_evenly(unit, step)):
             self.interval = f"{step}{unit[0]}"
@@ -180,13 +195,13 @@ class _Reading:
     def values(self, unit: str, text: str) -> None:
         """ "at minutes 5 and 20 to 25 of every hour", "in the hours 9 and 17"."""
         if unit == "hour":
-            self.hours, self.minutes = _numbers(text, int), self.minutes or {0}
+            self.hours, self.minutes = _numbers(text, int, range(24)), self.minutes or {0}
         else:
-            self._within(unit, _numbers(text, int))
+            self._within(unit, _numbers(text, int, range(60)))
 
     def within_hour(self, text: str) -> None:
         """ "in the minutes 0 to 5", with seconds before; ":15"."""
-        self.minutes = _numbers(text, lambda part: int(part.removeprefix(":")))
+        self.minutes = _numbers(text, lambda part: int(part.removeprefix(":")), range(60))
 
     def _within(self, unit: str, values: Iterable[int]) -> None:
         if unit == "second":
@@ -196,49 +211,96 @@ class _Reading:
 
     def hours_from(self, amount: str | None, first: str, last: str) -> None:
         """ "every 5 hours from 0:00 to 20:00"."""
+        self._take_times()
         self.limits(first, last)
         self.hours = set(range(self.range[0][0], 24, int(amount or 1) or 1))
 
     def limits(self, first: str, last: str) -> None:
         """ "from 9:00 to 17:00"."""
-        self.range = [_time(first), _time(last)]
+        wanted = [_time(first), _time(last)]
+        if self.range not in ([], wanted):
+            raise ValueError("has several ranges of times; create a schedule for each")
+        self.range = wanted
 
     def dates(self, dates: str, months: str | None) -> None:
         """ "the 1st to the 5th and the last day of March", "the first Monday of every month"."""
+        self._take_days()
+        if self.weekdays and not self.both and "and " not in self.joint:
+            raise ValueError(_both(dates))
+        bare = ""
         for part in _PARTED.split(dates):
             first, _, last = part.partition(" to ")
             word, _, kind = first.partition(" ")
-            number = ORDINALS.index(word) + 1 if word in ORDINALS else int(re.sub(r"\D", "", word))
-            if kind in _WEEKDAYS:
-                self.counted.add((_WEEKDAYS[kind] % 7, CronSim.LAST if word == "last" else number))
+            if last:
+                self.days |= _days_between(first, last)
+            elif kind in _WEEKDAYS:
+                if bare:
+                    raise ValueError(
+                        f"has “{bare}” before “{part}”, which may be a date or a weekday; write “{bare} {kind} and {part}”, "
+                        f"or “{bare} of the month and {part}”"
+                    )
+                self.counted.add((_WEEKDAYS[kind] % 7, CronSim.LAST if word == "last" else _nth(word)))
             elif word == "last":
                 self.days.add(_LAST_DAYS[kind or "day"])
+            elif kind == "weekday":
+                raise ValueError(f"has “{first}”; of weekdays write only the last, or name a date or a day of the week")
             else:
-                self.days |= set(range(number, (int(re.sub(r"\D", "", last)) if last else number) + 1))
+                self.days.add(_nth(word))
+            bare = bare or ("" if kind or last else first)
         self.period = self.period or "month"
         self.in_months(months)
 
+    def has_two_meanings(self, number: str, kind: str) -> None:
+        """Refuses "every 2nd day" and "every second Monday"."""
+        other = f"every {number.rstrip('stndrh')} days" if kind == "day" and number[0].isdigit() else f"every {kind}"
+        raise ValueError(
+            f"has “every {number} {kind}”, which has two meanings; write “{other}”, or “the {number} {kind} of every month”"
+        )
+
     def in_months(self, months: str | None) -> None:
         """ "in May to July"."""
-        self.months |= _numbers(months or "", _MONTHS.__getitem__)
+        if months:
+            self._take_days()
+            self.months |= _numbers(months, _MONTHS.__getitem__, range(1, 13))
 
     def on_weekdays(self, weekdays: str, months: str | None) -> None:
         """ "every weekday", "Mondays and Thursdays in May"."""
-        self.weekdays |= WORKDAYS if weekdays.startswith("weekday") else _numbers(weekdays, _WEEKDAYS.__getitem__)
+        self._take_days()
+        if (self.days or self.counted) and not re.search("and |,", self.joint):
+            raise ValueError(_both(weekdays))
+        self.weekdays |= WORKDAYS if weekdays.startswith("weekday") else _weekdays(weekdays)
         self.in_months(months)
 
     def if_weekday(self, weekdays: str) -> None:
         """ "if that is Monday or the first Friday"."""
         self.both = True
         for part in _PARTED.split(weekdays):
-            if part in _WEEKDAYS:
-                self.weekdays.add(_WEEKDAYS[part])
+            if part.partition(" to ")[0] in _WEEKDAYS:
+                self.weekdays |= _weekdays(part)
             else:
                 self.dates(part, None)
 
     def at_times(self, times: str) -> None:
         """ "9, 12:30 and 5 pm"."""
-        self.times |= {_time(part) for part in _PARTED.split(times)}
+        parts = _PARTED.split(times)
+        if ranged := next((part for part in parts if " to " in part), ""):
+            raise ValueError(
+                f"has {ranged} as a time of day; write it after how often it runs: “every hour from {ranged}”"
+            )
+        named = {_time(part) for part in parts}
+        if named != self.times:
+            self._take_times()
+        self.times |= named
+
+    def _take_days(self) -> None:
+        """The clause names days, of the times before it or of those after it."""
+        self.parted = self.timed
+
+    def _take_times(self) -> None:
+        """The clause names times, of all days. Raises ValueError if other days had times of their own."""
+        if self.parted:
+            raise ValueError("has times for some days and other times for others; create a schedule for each")
+        self.timed = True
 
     # ------------------------------------------------------------------ the expression
 
@@ -258,6 +320,10 @@ class _Reading:
         date = [_starred(plain, 31) if star_date else _values(plain)] if plain else []
         date += [word for day, word in ((CronSim.LAST, "L"), (CronSim.LAST_WEEKDAY, "LW")) if day in self.days]
         weekdays = {day % 7 for day in self.weekdays}
+        if self.both and not star_date and 0 not in weekdays:
+            raise ValueError(
+                f"has dates that have to be of a weekday, which a rule can have only of the 1st or of Sundays; {_CALENDAR}"
+            )
         weekday = ["*/8"] if self.both and not star_date else []
         weekday += [
             each.replace(" to ", "-") for each in ranges(sorted(weekdays - {0} if weekday else weekdays), symbols)
@@ -288,6 +354,8 @@ class _Reading:
             self.hours = {hour for hour in self.hours if (hour, begin) >= first[:2] and (hour, end) <= last[:2]}
             if not self.hours:
                 raise ValueError("never runs between these times; write the earlier one first")
+        if self.period == "week" and (self.days or self.counted):
+            raise ValueError("has days of the month in every week; write every month, or name days of the week")
         if self.period == "week" and not self.weekdays:
             self.weekdays = {1}
         if self.period in ("month", "year") and not (self.days or self.counted or self.weekdays):
@@ -304,6 +372,7 @@ _IN_MONTHS = rf"(?: (?:of |in )?(?:every |a )?(?:months?|({_listed(_MONTH)})))?"
 _CLAUSES: list[tuple[re.Pattern[str], Callable[..., None]]] = [
     (re.compile(rf"{pattern}(?![\w:])"), take)
     for pattern, take in (
+        (rf"every (?!last)({_NTH}) ({_WEEKDAY}|weekday|day)(?!s? (?:of|in) )", _Reading.has_two_meanings),
         (rf"every (?:(\d{{1,2}}) ?)?hours? (?:from|between) ({_TIME}) ?(?:to|and) ?({_TIME})", _Reading.hours_from),
         (rf"every (?:(\d{{1,6}}) ?)?{_UNIT}(?: from :(\d\d) to :(\d\d){_OF_WHOLE})?({ELAPSED})?", _Reading.every),
         (r"every ((?:\d+(?:\.\d+)?(?:ms|us|[dhms]))+)", _Reading.duration),
@@ -321,13 +390,42 @@ _CLAUSES: list[tuple[re.Pattern[str], Callable[..., None]]] = [
 ]
 
 
-def _numbers(text: str, number_of: Callable[[str], int]) -> set[int]:
-    """The numbers of a list; "a to b" stands for all from one to the other."""
+def _numbers(text: str, number_of: Callable[[str], int], whole: range) -> set[int]:
+    """The numbers of a list; "a to b" stands for all from one to the other, also beyond the end of the whole."""
     found: set[int] = set()
     for part in filter(None, _PARTED.split(text)):
         first, _, last = part.partition(" to ")
-        found |= set(range(number_of(first), number_of(last or first) + 1))
+        begin, end = number_of(first), number_of(last or first)
+        found |= (
+            set(range(begin, end + 1)) if begin <= end else {each for each in whole if each >= begin or each <= end}
+        )
     return found
+
+
+def _weekdays(text: str) -> set[int]:
+    return _numbers(text, _WEEKDAYS.__getitem__, range(1, 8))
+
+
+def _nth(word: str) -> int:
+    """The number of "first" and "1st"."""
+    return ORDINALS.index(word) + 1 if word in ORDINALS else int(re.sub(r"\D", "", word))
+
+
+def _days_between(first: str, last: str) -> set[int]:
+    """The dates from one to another. Raises ValueError unless both are dates, the earlier one first."""
+    if " " in first + last or "last" in (first, last) or _nth(last) < _nth(first):
+        raise ValueError(
+            f"has the range “{first} to {last}”; write dates of a month, the earlier one first: 1st to 5th"
+        )
+    return set(range(_nth(first), _nth(last) + 1))
+
+
+def _both(text: str) -> str:
+    """Why days of both kinds are refused; `text` are those of the second one."""
+    return (
+        f"has days of the week and of the month up to “{text}”; write “and” between them if either is enough; if both have "
+        f"to match, {_CALENDAR}"
+    )
 
 
 def _time(text: str) -> tuple[int, ...]:

@@ -31,7 +31,6 @@ from tocsin.model.errors import (
 )
 from tocsin.model.ids import monitor_uuid, schedule_uuid
 from tocsin.model.monitor import (
-    PERIODS_MAX,
     Monitor,
     MonitorChange,
     MonitorDefinition,
@@ -57,8 +56,9 @@ from tocsin.ports.records import RECORD_KEY_END
 from tocsin.ports.seals import sealer
 from tocsin.ports.store import GENERATION_BYTES
 from tocsin.timers.credentials import uses_of
-from tocsin.timers.engine.monitoring import change
+from tocsin.timers.engine.monitoring import change, unreported
 from tocsin.timers.engine.rows import OpKind, WriteOp
+from tocsin.timers.engine.tenures import MONITORS
 from tocsin.timers.listing import LIST_READS_MAX, Scope, TimerView
 from tocsin.timers.monitor_records import (
     Place,
@@ -199,17 +199,24 @@ class Monitors:
         return found
 
     async def delete(self, namespace: str, monitor_id: str, expected_version: int | None = None) -> None:
-        """Removes the monitor, its history and its token. Raises VersionConflict."""
-        found = await self.get(namespace, monitor_id)
+        """Removes the monitor, its history and its token. Raises VersionConflict, and MonitorNotFound also after it has
+        removed what is left of a former monitor whose delete was interrupted."""
+        stored = await self._timers.get_by_uuid(namespace, monitor_uuid(namespace, monitor_id))
+        found = None if stored is None else _viewed(stored)
+        if found is None:
+            if stored is None:
+                await self._remove_rest(namespace, monitor_id)
+            raise _not_found(namespace, monitor_id)
         condition = None if expected_version is None else Remove(expected_version)
         op = WriteOp(OpKind.DELETE, found.uuid, namespace, change=condition)
         try:
             await self._timers.write(found.shard_id, op)
         except (TimerNotFound, TimerNotPending):
             raise _not_found(namespace, monitor_id) from None
+        # First what nothing leads to any more; the rest is found again by a repeated delete.
+        await self._read(delete_token(self._store, found.monitor.state.token))
         await self._read(self._store.forget(found.shard_id, [found.uuid]))
         await self._unlist(namespace, monitor_id)
-        await self._read(delete_token(self._store, found.monitor.state.token))
 
     async def pause(self, namespace: str, monitor_id: str) -> MonitorView:
         """Expects nothing any more until `resume`; pings are taken, and change nothing."""
@@ -402,6 +409,15 @@ class Monitors:
                     await self._unlist(namespace, monitor_id)
             raise
 
+    async def _remove_rest(self, namespace: str, monitor_id: str) -> None:
+        """Removes what may be left of a monitor that has no row any more."""
+        uuid = monitor_uuid(namespace, monitor_id)
+        shard_id = await self._timers.shard_of(namespace, uuid)
+        if await self._read(self._store.runs(shard_id, uuid, None, 1)):
+            await self._read(self._store.forget(shard_id, [uuid]))
+        if await self._read(self._store.record(MONITORS, key_below(namespace, monitor_id))) is not None:
+            await self._unlist(namespace, monitor_id)
+
     async def _unlist(self, namespace: str, monitor_id: str) -> None:
         """Removes the record of a monitor that is not there; one that was created meanwhile keeps it."""
         await self._read(delete_monitor(self._store, namespace, monitor_id))
@@ -420,22 +436,6 @@ def _viewed(view: TimerView) -> MonitorView | None:
     unchanged = view.outcome is Outcome.EXISTING
     due_at = None if view.suspended else view.next_attempt_at
     return MonitorView(timer, timer.monitor, view.uuid, view.shard_id, unchanged=unchanged, due_at=due_at)
-
-
-def unreported(monitor: Monitor, now_us: int) -> builtins.list[Period]:
-    """The periods that a late monitor has not reported so far, as one."""
-    definition, state = monitor.definition, monitor.state
-    if state.status is not MonitorStatus.LATE or state.expected is None or state.deadline is None:
-        return []
-    if definition.schedule is not None:
-        if state.deadline > now_us:
-            # What was late is over; nothing has ended since.
-            return []
-        return [Period(state.expected, state.deadline, PeriodStatus.LATE, started_at=state.started)]
-    rule = definition.recurrence(state.expected)
-    passed = rule.count(state.expected, now_us - definition.grace_us, PERIODS_MAX)
-    how = PeriodStatus.MISSED if passed else PeriodStatus.LATE
-    return [Period(state.expected, state.deadline, how, started_at=state.started, periods=1 + passed)]
 
 
 def _not_found(namespace: str, monitor_id: str) -> MonitorNotFound:

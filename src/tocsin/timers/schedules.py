@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -25,9 +25,10 @@ from tocsin.model.errors import (
 from tocsin.model.explanation import Explanation
 from tocsin.model.failure import FAILED
 from tocsin.model.ids import schedule_uuid
-from tocsin.model.instants import INSTANT_MAX
-from tocsin.model.occurrences import Occurrences, check, next_instants
+from tocsin.model.instants import INSTANT_MAX, US_PER_DAY
+from tocsin.model.occurrences import Occurrences, check, next_instants, recurrence_of
 from tocsin.model.schedule import (
+    BACKFILLED_MAX,
     Definition,
     DefinitionChanges,
     Edit,
@@ -69,6 +70,8 @@ T = TypeVar("T")
 #: Schedules that one part of a read in order of next instants has.
 _SORTED_PER_READ = 500
 _INSTANT = re.compile(r"[0-9]{1,19}", re.ASCII)
+#: So much of a backfill's range is counted without a pause.
+_COUNTED_US = 30 * US_PER_DAY
 #: How many of its next instants a schedule is shown with.
 NEXT_INSTANTS = 3
 
@@ -277,9 +280,12 @@ class Schedules:
 
     async def backfill(self, namespace: str, schedule_id: str, after: int, before: int) -> ScheduleView:
         """Fires the instants from `after` (inclusive) to `before` (exclusive) once more, one after the other, in turn with
-        regular ones. Raises ScheduleEnded, BacklogFull, InvalidInput if the range is empty or not past."""
+        regular ones. Raises ScheduleEnded, BacklogFull, InvalidInput if the range is empty, not past or has too many."""
         if before <= after:
             raise InvalidInput(FieldError("before", "must be later than after"))
+        timer = (await self._existing(namespace, schedule_id)).timer
+        if timer.schedule is not None and timer.status is Status.PENDING:
+            await self._refuse_many(timer.schedule.definition, timer.created_at, after, before)
         return await self._change(namespace, schedule_id, Refill(after - 1, before))
 
     async def skip(self, namespace: str, schedule_id: str, instant: int) -> ScheduleView:
@@ -399,6 +405,30 @@ class Schedules:
         return self._timers.occurrences_kept
 
     # ------------------------------------------------------------------ inside
+
+    async def _refuse_many(self, definition: Definition, created_at: int, after: int, before: int) -> None:
+        """Raises InvalidInput for a range that has too many instants to fire them all."""
+        anchor = created_at if definition.anchor is None else definition.anchor
+        try:
+            rule = recurrence_of(definition.cron, definition.time_zone, definition.every_us, anchor)
+        except ValueError:
+            # This node can't read it; the commit answers that.
+            return
+        begin, end = max(after, definition.start_at or after), min(before, self._timers.now_us())
+
+        def counted() -> Iterator[int]:
+            """How many there are up to the end of each part of the range, as far as there are not too many."""
+            number = 0
+            for at in range(begin, end, _COUNTED_US):
+                yield (number := number + rule.count(at - 1, min(at + _COUNTED_US, end) - 1, BACKFILLED_MAX + 1))
+                if number > BACKFILLED_MAX:
+                    return
+
+        if max(await self.turns.each(counted()), default=0) > BACKFILLED_MAX:
+            reason = (
+                f"begins a range of more than {BACKFILLED_MAX:,} instants, each of which is a call; send a shorter one"
+            )
+            raise InvalidInput(FieldError("after", reason))
 
     async def _stored(self, namespace: str, schedule_id: str) -> TimerView | None:
         return await self._timers.get_by_uuid(namespace, schedule_uuid(namespace, schedule_id))

@@ -34,6 +34,7 @@ from tocsin.model.monitor import (
     RotateToken,
 )
 from tocsin.model.period import Period, PeriodStatus
+from tocsin.model.recurrence import Recurrence
 from tocsin.model.redaction import redact_text
 from tocsin.model.timer import Timer
 
@@ -43,6 +44,12 @@ DEFINED = ("tags", "description", "hooks")
 NO_DEADLINE = "monitor:waiting"
 #: What a success recovers from.
 TROUBLE = frozenset({MonitorStatus.LATE, MonitorStatus.FAILED})
+
+#: Entries of periods that one report leaves at most, besides its own. They are written at once, for which DynamoDB has a
+#: hundred rows; a job that was dead for weeks may have met as many outages.
+_ENTRIES_MAX = 40
+#: What the last of them notes if it stands for periods of both kinds.
+_MORE = "among them are periods in which Tocsin took no reports for a while"
 
 
 class Outage(NamedTuple):
@@ -81,7 +88,7 @@ def change(
     the timer that a put brings; `outages` are those of the shard."""
     if isinstance(asked, PutMonitor):
         assert wanted is not None
-        turn = _put(asked, live, wanted, now_us)
+        turn = _put(asked, live, wanted, now_us, outages)
     elif live is None or live.monitor is None:
         return MonitorNotFound("no such monitor")
     elif isinstance(asked, Ping):
@@ -89,7 +96,7 @@ def change(
     elif isinstance(asked, RotateToken):
         turn = _with_state(live, "rotated", token=asked.token)
     elif isinstance(asked, PauseMonitor):
-        turn = live if _status(live) is MonitorStatus.PAUSED else _paused(live, now_us)
+        turn = live if _status(live) is MonitorStatus.PAUSED else _paused(live, now_us, outages)
     else:
         assert isinstance(asked, ResumeMonitor)
         turn = _resumed(live, now_us) if _status(live) is MonitorStatus.PAUSED else live
@@ -105,7 +112,9 @@ def version_of(live: Timer | None) -> int:
     return 0 if live is None or live.monitor is None else live.monitor.state.version
 
 
-def _put(asked: PutMonitor, live: Timer | None, wanted: Timer, now_us: int) -> MonitorTurn | Timer | TocsinError:
+def _put(
+    asked: PutMonitor, live: Timer | None, wanted: Timer, now_us: int, outages: Sequence[Outage]
+) -> MonitorTurn | Timer | TocsinError:
     refused = version_conflict(f"monitor {wanted.id!r}", version_of(live), asked.expected_version)
     if refused is not None:
         return refused
@@ -125,8 +134,9 @@ def _put(asked: PutMonitor, live: Timer | None, wanted: Timer, now_us: int) -> M
         return live
     fields = {name: getattr(wanted, name) for name in DEFINED}
     changed = msgspec.structs.replace(live, monitor=Monitor(definition, state), **fields)
-    waits = state.status in (MonitorStatus.UP, MonitorStatus.FAILED)
+    waits, periods = state.status in (MonitorStatus.UP, MonitorStatus.FAILED), list[Period]()
     if definition.schedule != former.schedule:
+        periods = _left_open(former, state, now_us, outages)
         state = _watching_another(definition, state, now_us)
     elif definition.schedule is not None:
         # The next look reckons what follows, and comes at once.
@@ -137,7 +147,7 @@ def _put(asked: PutMonitor, live: Timer | None, wanted: Timer, now_us: int) -> M
         longer = definition.grace_us - former.grace_us
         state = msgspec.structs.replace(state, due=state.due + longer, deadline=state.deadline + longer)
     changed.monitor = Monitor(definition, state)
-    return MonitorTurn(changed, _alarm(changed, now_us), changed="changed")
+    return MonitorTurn(changed, _alarm(changed, now_us), periods, changed="changed")
 
 
 def _watching_another(definition: MonitorDefinition, state: MonitorState, now_us: int) -> MonitorState:
@@ -152,9 +162,24 @@ def _status(timer: Timer) -> MonitorStatus:
     return monitor_of(timer)[1].status
 
 
-def _paused(timer: Timer, now_us: int) -> MonitorTurn:
-    return _with_state(timer, "paused", status=MonitorStatus.PAUSED, since=now_us, started=None, watched=None,
+def _paused(timer: Timer, now_us: int, outages: Sequence[Outage]) -> MonitorTurn:
+    turn = _with_state(timer, "paused", status=MonitorStatus.PAUSED, since=now_us, started=None, watched=None,
                        **_NOTHING_EXPECTED)  # fmt: skip
+    turn.periods = _left_open(*monitor_of(timer), now_us, outages)
+    return turn
+
+
+def _left_open(
+    definition: MonitorDefinition, state: MonitorState, now_us: int, outages: Sequence[Outage]
+) -> list[Period]:
+    """What is over for a late monitor of which nothing is expected any more: no report will account for it."""
+    if definition.schedule is not None or state.status is not MonitorStatus.LATE or state.expected is None:
+        return unreported(Monitor(definition, state), now_us)
+    rule = definition.recurrence(state.expected)
+    left = _Unreported(definition, _tolerance(rule, state.expected))
+    passed = rule.until(now_us - definition.grace_us) or state.expected
+    left.judge_open(state, max(passed, state.expected) + 1, _lossy(state, outages))
+    return left.periods
 
 
 def _resumed(timer: Timer, now_us: int) -> MonitorTurn:
@@ -196,18 +221,22 @@ def _expecting(definition: MonitorDefinition, state: MonitorState, after_us: int
     expected = rule.after(after_us)
     if expected is None:
         return msgspec.structs.replace(state, **_NOTHING_EXPECTED)
-    following = rule.after(expected)
-    early = EARLY_US_MAX if following is None else min(EARLY_US_MAX, (following - expected) // 4)
     due = expected + definition.grace_us
     return msgspec.structs.replace(
         state,
         expected=expected,
-        opens=expected - early,
+        opens=expected - _tolerance(rule, expected),
         due=due,
         deadline=due,
         excused_from=None,
         excused_until=None,
     )
+
+
+def _tolerance(rule: Recurrence, expected: int) -> int:
+    """How long before its instant a report may come."""
+    following = rule.after(expected)
+    return EARLY_US_MAX if following is None else min(EARLY_US_MAX, (following - expected) // 4)
 
 
 # ---------------------------------------------------------------------- pings
@@ -335,7 +364,8 @@ def _ended_by(
     if first is None or at_us < state.opens:
         return None
     rule = definition.recurrence(first)
-    early = first - state.opens
+    # Further reports move what an interval expects, but not when its period opens.
+    early = min(first - state.opens, _tolerance(rule, first))
     latest = max(rule.until(at_us + early) or first, first)
     if latest == first:
         return _Ended([], _period(state, first, at_us), latest)
@@ -378,7 +408,7 @@ def _period(state: MonitorState, first: int, at_us: int) -> Period:
 
 class _Unreported:
     """Periods that nobody has reported: excused are those whose report an outage may have lost, the others were missed.
-    Neighbours with the same reason are one."""
+    Neighbours with the same reason are one entry, and so are all that follow the first `_ENTRIES_MAX - 1` entries."""
 
     def __init__(self, definition: MonitorDefinition, early: int, note: str | None = None) -> None:
         self._definition = definition
@@ -414,8 +444,10 @@ class _Unreported:
         if before <= first:
             return
         number = self._definition.recurrence(first).count(first - 1, before - 1, PERIODS_MAX)
-        if self.periods and self._last is because:
+        if self.periods and (self._last is because or len(self.periods) == _ENTRIES_MAX):
             former = self.periods[-1]
+            if self._last is not because:
+                former = msgspec.structs.replace(former, state=PeriodStatus.MISSED, note=_MORE)
             self.periods[-1] = msgspec.structs.replace(former, periods=min(former.periods + number, PERIODS_MAX))
             return
         period = Period(first, deadline, PeriodStatus.MISSED, note=self._note, periods=number)
@@ -446,6 +478,22 @@ def _excuse(state: MonitorState) -> Outage:
     assert state.excused_from is not None
     assert state.excused_until is not None
     return Outage(state.excused_from, state.excused_until)
+
+
+def unreported(monitor: Monitor, now_us: int) -> list[Period]:
+    """The periods that a late monitor has not reported so far, as one."""
+    definition, state = monitor.definition, monitor.state
+    if state.status is not MonitorStatus.LATE or state.expected is None or state.deadline is None:
+        return []
+    if definition.schedule is not None:
+        if state.deadline > now_us:
+            # What was late is over; nothing has ended since.
+            return []
+        return [Period(state.expected, state.deadline, PeriodStatus.LATE, started_at=state.started)]
+    rule = definition.recurrence(state.expected)
+    passed = rule.count(state.expected, now_us - definition.grace_us, PERIODS_MAX)
+    how = PeriodStatus.MISSED if passed else PeriodStatus.LATE
+    return [Period(state.expected, state.deadline, how, started_at=state.started, periods=1 + passed)]
 
 
 # ---------------------------------------------------------------------- deadlines

@@ -159,6 +159,9 @@ def _put(op: WriteOp, asked: Put, found: Subject, now_us: int) -> Turn | Timer |
     if found.live is not None:
         return _redefined(found.live, wanted, _marked(definition, found.live), op.uuid, found, now_us)
     state, created_at = State(now_us), now_us
+    if found.ended is not None and found.ended.schedule is not None:
+        # A version that was read of one that was deleted is none of the new one.
+        state = State(now_us, version=found.ended.schedule.state.version)
     if found.ended is not None and found.ended.schedule is not None and found.ended.status is Status.COMPLETED:
         definition = _marked(definition, found.ended)
         if _same(found.ended, wanted) and found.ended.schedule.definition == definition:

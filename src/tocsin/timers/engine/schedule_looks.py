@@ -32,18 +32,21 @@ _RUNS_READ = 500
 _TAKEN_MAX = 20
 #: A generation that no row has.
 _NO_GENERATION = bytes(GENERATION_BYTES)
-#: Pause before what could not be read is read again.
+#: What could not be read is read again after so long, or as long as the failure took, if that was longer: what fails slowly
+#: leaves the others at least as much time.
 _RETRY_S = 2.0
 
 
 class _Look(NamedTuple):
-    """A monitor's due row, deferred in the window of its shard, and where the schedule is that it watches."""
+    """A monitor's due row, deferred in the window of its shard, and where the schedule is that it watches; when its namespace
+    was changed last."""
 
     shard: Shard
     window: Window
     row: Row
     schedule_shard: int
     schedule: bytes
+    changed_at: int = 0
 
 
 class ScheduleLooks:
@@ -67,13 +70,18 @@ class ScheduleLooks:
             if not self._asked:
                 self._any.clear()
             looks = [look for each in asked if (look := self._look(*each)) is not None]
-            try:
-                await self._read(looks)
-            except StoreError as error:
-                self._context.observe(LoadFailed(None, str(error)))
+            began_us = self._context.clock.boottime_us()
+            failed = await self._read(looks)
+            if failed:
+                pause_s = max(_RETRY_S, (self._context.clock.boottime_us() - began_us) / 1e6)
+                asyncio.get_running_loop().call_later(pause_s, self._ask_again, failed)
+            if failed and len(failed) == len(looks):
+                # The store is away: it has no use for the others' reads either.
                 await asyncio.sleep(_RETRY_S)
-                for look in looks:
-                    self.ask(look.shard, look.row)
+
+    def _ask_again(self, looks: Sequence[_Look]) -> None:
+        for look in looks:
+            self.ask(look.shard, look.row)
 
     def _look(self, shard: Shard, row: Row) -> _Look | None:
         """What has to be read for the row; None if nothing has, because it is no longer this node's, or not the present
@@ -89,26 +97,51 @@ class ScheduleLooks:
             return None
         uuid = schedule_uuid(namespace.name, definition.schedule)
         where = shard_of(namespace_hash(namespace.name), uuid, namespace.num_shards, self._total_shards)
-        return _Look(shard, window, row, where, uuid)
+        return _Look(shard, window, row, where, uuid, namespace.updated_at)
 
-    async def _read(self, looks: Sequence[_Look]) -> None:
-        context, by_shard = self._context, dict[int, list[_Look]]()
+    async def _read(self, looks: Sequence[_Look]) -> list[_Look]:
+        """Reads the schedules and moves the rows on. Shards are read side by side, so that one that can't be read keeps up no
+        other. Returns the looks that failed."""
+        by_shard = dict[int, list[_Look]]()
         for look in looks:
             by_shard.setdefault(look.schedule_shard, []).append(look)
-        most = context.fetch_uuids_max
-        for shard_id, here in by_shard.items():
-            for first in range(0, len(here), most):
-                some = here[first : first + most]
-                began_us = context.clock.now_us()
-                uuids = list({look.schedule: None for look in some})
-                found = await context.in_turn(context.store.fetch(shard_id, uuids))
-                seen = await asyncio.gather(*(self._seen(look, began_us, found.get(look.schedule)) for look in some))
-                # Later than what was read of the rows: what is known until then concerns all that these show.
-                outages, known_until = await self._tenures.of(shard_id)
-                for look, each in zip(some, seen, strict=True):
-                    if look.shard.window is look.window:
-                        known = replace(each, outages=outages, known_until=known_until)
-                        self._move_on(look.shard, look.window, look.row, known)
+        most = self._context.fetch_uuids_max
+        failed = await asyncio.gather(
+            *(
+                self._read_some(shard_id, here[first : first + most])
+                for shard_id, here in by_shard.items()
+                for first in range(0, len(here), most)
+            )
+        )
+        return [look for some in failed for look in some]
+
+    async def _read_some(self, shard_id: int, some: Sequence[_Look]) -> Sequence[_Look]:
+        """The same of some schedules of one shard."""
+        context, failed = self._context, list[_Look]()
+        began_us = context.clock.now_us()
+        try:
+            found = await context.in_turn(context.store.fetch(shard_id, list({look.schedule: None for look in some})))
+            seen = await asyncio.gather(*(self._try(look, began_us, found.get(look.schedule)) for look in some))
+            # Later than what was read of the rows: what is known until then concerns all that these show.
+            outages, known_until = await self._tenures.of(shard_id)
+        except StoreError as error:
+            context.observe(LoadFailed(None, str(error)))
+            return some
+        for look, each in zip(some, seen, strict=True):
+            if each is None:
+                failed.append(look)
+            elif look.shard.window is look.window:
+                known = replace(each, outages=outages, known_until=known_until, changed_at=look.changed_at)
+                self._move_on(look.shard, look.window, look.row, known)
+        return failed
+
+    async def _try(self, look: _Look, began_us: int, found: Found | None) -> Seen | None:
+        """What `_seen` returns; None if the store failed."""
+        try:
+            return await self._seen(look, began_us, found)
+        except StoreError as error:
+            self._context.observe(LoadFailed(None, str(error)))
+            return None
 
     async def _seen(self, look: _Look, began_us: int, found: Found | None) -> Seen:
         """The schedule's row, and the runs that have ended before it since the last look; of a first look none."""

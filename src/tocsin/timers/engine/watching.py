@@ -19,7 +19,7 @@ from tocsin.model.hooks import Event
 from tocsin.model.instants import US_PER_SECOND, format_instant
 from tocsin.model.monitor import PERIODS_MAX, Monitor, MonitorDefinition, MonitorState, MonitorStatus, Watched
 from tocsin.model.period import Period, PeriodStatus
-from tocsin.model.run import FAILED_RUNS, Run, RunStatus, source_of
+from tocsin.model.run import FAILED_RUNS, MissedInstants, Run, RunStatus, source_of
 from tocsin.model.schedule import LastOccurrence, Missed, Source, State
 from tocsin.model.timer import Status, Timer
 from tocsin.timers.engine.monitoring import TROUBLE, MonitorTurn, Outage, monitor_of
@@ -38,8 +38,6 @@ _UNWANTED = {
     Missed.OVERLAP: "the occurrence before had not ended",
     Missed.WINDOW: "it was too late for it",
 }
-#: Occurrences that stand for an instant of the schedule, or for somebody's request, and are expected from then on.
-_DATED = frozenset({Source.REGULAR, Source.TRIGGER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class Seen:
     """What a look has found: the schedule's row, if there is one; the runs that have ended since the last look, oldest first,
     and the generation that none of them has; `more`: others have ended since, for the next look. `at` is when it began,
     `held` whether the namespace fires nothing: then nothing was read. `outages` are those of the schedule's shard, known
-    until `known_until`."""
+    until `known_until`. `changed_at` is when the namespace was changed last."""
 
     at: int
     schedule: Timer | None
@@ -57,6 +55,7 @@ class Seen:
     held: bool = False
     outages: Sequence[Outage] = ()
     known_until: int = 0
+    changed_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,8 @@ def watched(timer: Timer, seen: Seen, now_us: int) -> MonitorTurn:
     """What becomes of the monitor's row."""
     definition, state = monitor_of(timer)
     before = state.watched
-    ended = [] if before is None else list(_ended(definition, before, seen))
+    quiet_at = now_us if before is None else _quiet_until(before, seen)
+    ended = [] if before is None else list(_ended(definition, before, seen, quiet_at))
     reported: list[tuple[Event, str]] = []
     results = [each for each in ended if each.ended_at is not None]
     status = state.status
@@ -84,7 +84,7 @@ def watched(timer: Timer, seen: Seen, now_us: int) -> MonitorTurn:
         if status is MonitorStatus.UP and (state.status in TROUBLE or reported):
             reported.append((Event.RECOVERY, "recovered"))
     schedule = _firing(seen)
-    quiet_at = now_us if before is None or schedule is None else before.quiet_at
+    quiet_at = now_us if schedule is None else quiet_at
     found = None if schedule is None else _open(definition, state, schedule, seen, quiet_at, resolved=bool(results))
     notified_at = 0 if before is None else before.notified_at
     if found is not None and seen.at >= found.deadline + _SETTLED_US and seen.known_until >= found.deadline:
@@ -157,6 +157,12 @@ def needed_at_us(timer: Timer, at_us: int, acted_us: int) -> int | None:
     return max(at_us, state.watched.notified_at + definition.repeat_us)
 
 
+def _quiet_until(before: Watched, seen: Seen) -> int:
+    """Until when nothing was expected: when the last look found that, or after that one, when the namespace was resumed."""
+    was_quiet = before.quiet_at >= before.looked_at
+    return max(before.quiet_at, min(seen.changed_at, seen.at)) if was_quiet else before.quiet_at
+
+
 def _firing(seen: Seen) -> Timer | None:
     """The schedule's row, if an occurrence is expected of it."""
     timer = seen.schedule
@@ -172,9 +178,12 @@ def _open(
     """The occurrence that is expected; an earlier one if it was overtaken, and none has ended since (`resolved`). What was
     before the last look that expected nothing, or before a client's change, counts from then on."""
     current, before = _state(schedule), state.watched
+    last = 0 if current.last is None else current.last.finished_at
     instant = schedule.execute_at
-    if current.source not in _DATED:
-        instant = schedule.first_attempt_at or schedule.updated_at
+    if current.source is not Source.REGULAR:
+        # What is asked for by hand may have to wait until the occurrence before has ended; the others follow it at once.
+        turn = max(instant, last) if current.source is Source.TRIGGER else schedule.updated_at
+        instant = schedule.first_attempt_at or turn
     floor = max(quiet_at, current.changed_at)
     if (
         state.expected is not None
@@ -189,8 +198,7 @@ def _open(
     elif state.expected is not None and state.status is MonitorStatus.LATE and not resolved:
         # It stays the one that is late, until another one ends.
         instant = min(instant, state.expected)
-    base = max(instant, floor)
-    last = 0 if current.last is None else current.last.finished_at
+    base = max(_in_turn(instant, quiet_at, last), floor)
     return _until(instant, base, definition.grace_us, seen.outages, last)
 
 
@@ -216,21 +224,23 @@ def _during(outages: Sequence[Outage], from_us: int, until_us: int) -> bool:
 # ---------------------------------------------------------------------- what has ended
 
 
-def _ended(definition: MonitorDefinition, before: Watched, seen: Seen) -> Iterator[Period]:
-    """The periods that have ended since the last look, oldest first; those of instants that did not fire have no end."""
+def _ended(definition: MonitorDefinition, before: Watched, seen: Seen, quiet_at: int) -> Iterator[Period]:
+    """The periods that have ended since the last look, oldest first; those of instants that did not fire have no end. Until
+    `quiet_at` nothing was expected."""
     previous = before.ended_at
     for run in seen.runs:
         if run.status in FAILED_RUNS or run.status is RunStatus.COMPLETED:
-            period = _period(definition, run, seen.outages, previous)
+            period = _period(definition, run, seen.outages, previous, quiet_at)
             assert period.ended_at is not None
             previous = max(previous, period.ended_at)
             yield period
-        yield from _not_fired(definition, run, seen.outages)
+        yield from _not_fired(definition, run, seen.outages, quiet_at)
     last = None if seen.schedule is None else _state(seen.schedule).last
     if last is not None and not seen.more and last.finished_at > before.ended_at and not _has(seen.runs, last):
         # Its namespace keeps no run of it.
         failed = last.outcome != RunStatus.COMPLETED
-        base = last.instant if last.source in _DATED else last.finished_at
+        base = last.instant if last.source is Source.REGULAR else last.finished_at
+        base = _in_turn(base, quiet_at, previous)
         until = _until(last.instant, base, definition.grace_us, seen.outages, previous)
         yield Period(
             last.instant,
@@ -244,11 +254,17 @@ def _has(runs: Sequence[Run], last: LastOccurrence) -> bool:
     return any(run.execute_at == last.instant and run.status == last.outcome for run in runs)
 
 
-def _period(definition: MonitorDefinition, run: Run, outages: Sequence[Outage], previous: int) -> Period:
+def _in_turn(base: int, quiet_at: int, before_us: int) -> int:
+    """From when on an occurrence has its grace: what was due while nothing was expected is fired afterwards, one after the
+    other, each after the end of the one before."""
+    return base if base > quiet_at else max(quiet_at, before_us)
+
+
+def _period(definition: MonitorDefinition, run: Run, outages: Sequence[Outage], previous: int, quiet_at: int) -> Period:
     attempt = run.attempts[-1] if run.attempts else None
     ended_at = run.execute_at if attempt is None else attempt.at + attempt.duration_us
-    base = run.execute_at if source_of(run) in _DATED else run.first_attempt_at or ended_at
-    until = _until(run.execute_at, base, definition.grace_us, outages, previous)
+    base = run.execute_at if source_of(run) is Source.REGULAR else run.first_attempt_at or ended_at
+    until = _until(run.execute_at, _in_turn(base, quiet_at, previous), definition.grace_us, outages, previous)
     failed = run.status in FAILED_RUNS
     state = PeriodStatus.FAILED if failed else _state_of(until, ended_at)
     note = None
@@ -265,22 +281,32 @@ def _state_of(until: _Open, ended_at: int) -> PeriodStatus:
     return PeriodStatus.EXCUSED if ended_at <= until.deadline else PeriodStatus.LATE
 
 
-def _not_fired(definition: MonitorDefinition, run: Run, outages: Sequence[Outage]) -> Iterator[Period]:
+def _not_fired(definition: MonitorDefinition, run: Run, outages: Sequence[Outage], quiet_at: int) -> Iterator[Period]:
     for each in run.missed:
         why = _UNWANTED.get(Missed(each.reason))
-        if why is None:
+        if why is None or each.last_at <= quiet_at:
             continue
+        first_at, instants = _later(each, quiet_at)
         deadline = each.last_at + definition.grace_us
         # One that had not ended was in the way whether or not there was an outage afterwards.
         until = each.last_at if each.reason == Missed.OVERLAP else deadline
-        met = tuple(out for out in sorted(outages) if _during((out,), each.first_at, until))
+        met = tuple(out for out in sorted(outages) if _during((out,), first_at, until))
         yield Period(
-            each.first_at,
+            first_at,
             deadline,
             PeriodStatus.EXCUSED if met else PeriodStatus.MISSED,
             note=_because_of(met) if met else why,
-            periods=min(each.instants, PERIODS_MAX),
+            periods=min(instants, PERIODS_MAX),
         )
+
+
+def _later(missed: MissedInstants, quiet_at: int) -> tuple[int, int]:
+    """The first of the instants after `quiet_at`, and how many there are from it on, as if all were equally far apart."""
+    if missed.first_at > quiet_at:
+        return missed.first_at, missed.instants
+    apart = max((missed.last_at - missed.first_at) // max(missed.instants - 1, 1), 1)
+    more = (missed.last_at - quiet_at - 1) // apart
+    return missed.last_at - more * apart, 1 + more
 
 
 def _because_of(outages: Sequence[Outage]) -> str:
