@@ -74,7 +74,9 @@ CASES = {
     "remove_tags": Case(service_calls.REMOVE_TAGS, TAGS, [(TENANT, ID, "t")]),
     "to_watch": Case(service_calls.TO_WATCH, "idx_service_calls_watch_at", [], {"now_at": NOW, "most": 10}),
     "postpone": Case(service_calls.POSTPONE, CALLS, KEYS, {"watch_at": NOW}),
-    "purge": Case(service_calls.PURGE, "idx_service_calls_finished_at", [], {"before_at": NOW, "kept_us": 1, "most": 10}),
+    "purge": Case(
+        service_calls.PURGE, "idx_service_calls_finished_at", [], {"before_at": NOW, "kept_us": 1, "most": 10}
+    ),
     "schedule": Case(timer_schedules.SCHEDULE, CALLS, _row(timer_schedules.SCHEDULE)),
     "delete_timers": Case(timer_schedules.DELETE, TIMERS, KEYS),
     "mark_fired": Case(timer_schedules.MARK_FIRED, TIMERS, [(*key, NOW) for key in KEYS], {"moment_at": NOW}),

@@ -185,7 +185,9 @@ class Monitor(ResponseStruct, kw_only=True):
     deadline: Annotated[Instant | UnsetType, about("Until when that report is in time.")] = UNSET
     unwatched_since: Annotated[
         Instant | UnsetType,
-        about("Since when no node has looked at it although one should have: it may be late. Absent unless that is so."),
+        about(
+            "Since when no node has looked at it although one should have: it may be late. Absent unless that is so."
+        ),
     ] = UNSET
     version: Version
     created_at: Instant
