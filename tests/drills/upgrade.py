@@ -25,7 +25,7 @@ from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
 
 #: A commit whose stored data has the present format; `tests/repo/test_tidy.py` compares the two.
-REVISION = "454c6eab"
+REVISION = "71e70024"
 NAMES = ("one", "two", "three")
 #: Timers created beforehand are due throughout the drill.
 _DUE_S = (5.0, 90.0)
