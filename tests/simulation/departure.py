@@ -22,6 +22,8 @@ _SLOW_S, _SLOW_S_MAX = 3.0, 3.5
 _TIMEOUT_US = 4 * SECOND
 #: Of those that fall due meanwhile, so that each may still begin.
 _SHORT_TIMEOUT_US = SECOND
+#: Of a notification, which waits in memory where it could outlast the node.
+_ROW_BYTES_MAX = 1_000
 _HOST = "slow"
 
 
@@ -95,6 +97,6 @@ class Departure:
 
     def _roomy(self) -> bool:
         """Whether no timer waits for the attempts of others, nor outside of memory because they are all of its shard's."""
-        limits = self._world.limits
-        window = limits.window_timers_max // self._world.total_shards
-        return min(limits.callbacks_in_flight_max, limits.destination_in_flight_max, window) >= 4
+        limits, shards = self._world.limits, self._world.total_shards
+        rows = min(limits.window_timers_max // shards, limits.window_bytes_max // shards // _ROW_BYTES_MAX)
+        return min(limits.callbacks_in_flight_max, limits.destination_in_flight_max, rows) >= 4
