@@ -10,7 +10,7 @@ from tests.unit.test_schedules import BEGIN, MINUTE, SECOND, UUID, Plan
 
 from tocsin.model.calendar import Calendar, Calendars
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, US_PER_DAY
-from tocsin.model.schedule import CatchUp, Fire, Pause, Refill, ScheduleChange, Skip, Source, Unskip
+from tocsin.model.schedule import CatchUp, Fire, Pause, Refill, Resume, ScheduleChange, Skip, Source, Unskip
 from tocsin.model.timer import Status
 from tocsin.timers.engine import recurring
 from tocsin.timers.engine.recurring import Turn
@@ -113,9 +113,10 @@ def test_a_trigger_of_a_paused_schedule_waits_for_a_result_from_a_former_owner_u
     plan.now += SECOND
     turn = plan.ask(Fire())
     assert isinstance(turn, Turn)
-    assert (plan.state.source, plan.state.away, plan.state.counts) == (Source.TRIGGER, False, {"failed": 1})
-    assert turn.run is not None
-    assert turn.run.last_error
+    assert (plan.state.source, plan.state.away, turn.run) == (Source.TRIGGER, False, None)
+    plan.answered()
+    plan.ask(Resume())
+    assert (plan.state.counts, plan.state.missed) == ({"completed": 1}, {"paused": 1})
 
 
 def test_jitter_has_no_room_at_the_last_instant_of_all() -> None:

@@ -242,12 +242,14 @@ def _left_by_former(timer: Timer, uuid: bytes, found: Subject, now_us: int) -> l
 
 
 def _with_state(timer: Timer, state: State, uuid: bytes, found: Subject, now_us: int, changed: str) -> Turn:
-    """The row with another state, planned again unless its occurrence has begun."""
+    """The row with another state, planned again unless its occurrence has begun. One of a paused schedule whose result was
+    lost with its node ends, or is missed if nobody knows whether it was called."""
     timer = msgspec.structs.replace(timer, updated_at=now_us, schedule=Schedule(state_of(timer)[0], state))
     if found.in_flight or has_begun(timer):
         awaited = found.in_flight or (state.away and found.at > now_us)
         if awaited or suspended_reason(timer) is None:
             return Turn(timer, found.at, changed=changed)
+    if timer.attempts or state.postponed:
         turn = _without_result(timer, uuid, found, now_us)
     else:
         turn = plan(timer, uuid, now_us, Missed.LATE if state.paused is None else Missed.PAUSED, found.calendars)
@@ -267,10 +269,7 @@ def _paused(timer: Timer, uuid: bytes, found: Subject, now_us: int) -> Turn:
 
 
 def _without_result(timer: Timer, uuid: bytes, found: Subject, now_us: int) -> Turn:
-    """A paused schedule whose occurrence has begun and waits for another attempt, which it does not make: that has ended. So
-    has one whose result was lost with its node."""
-    if state_of(timer)[1].away:
-        timer.last_error = timer.last_error or "the result of its attempt was lost with its node"
+    """A paused schedule whose occurrence waits for another attempt, which it does not make: that has ended."""
     timer.status, timer.executed_at = (Status.FAILED if timer.last_error else Status.COMPLETED), now_us
     return ended(timer, uuid, now_us, found.calendars)
 
