@@ -122,7 +122,7 @@ MUTATIONS = [
     _of_deletion(
         "a canceled deletion's namespace is released while its work goes on",
         leave_out("tocsin.timers.job_runner:JobRunner._begin", "self._work", in_="job_id not in live"),
-        "test_canceled_deletion_releases_the_namespace_even_if_its_node_is_killed",
+        "test_a_namespace_is_held_until_the_work_of_its_canceled_deletion_has_ended",
     ),
     _of_deletion(
         "a namespace that is held for a job that has ended is not looked for",

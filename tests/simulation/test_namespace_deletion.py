@@ -369,6 +369,34 @@ def test_canceled_deletion_releases_the_namespace_even_if_its_node_is_killed(kil
     play(scenario)
 
 
+def test_a_namespace_is_held_until_the_work_of_its_canceled_deletion_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else what is created in it by then could be removed."""
+
+    async def scenario(world: Jobbing) -> None:
+        real, there, let = NamespaceDeletion.forget, asyncio.Event(), asyncio.Event()
+
+        async def slow(deletion: NamespaceDeletion, rows: Sequence[namespace_deletion.Row]) -> None:
+            there.set()
+            await let.wait()
+            await real(deletion, rows)
+
+        monkeypatch.setattr(NamespaceDeletion, "forget", slow)
+        await delete(world, world.nodes[1])
+        await there.wait()
+        node = world.working
+        await node.ask(world.jobs(node).cancel("j"))
+        # The node looks at its jobs many times.
+        await asyncio.sleep(10.0)
+        assert node.service is not None
+        assert (await node.ask(node.service.namespaces.stored("a"))).deleting == "j"
+        let.set()
+        await released(world, node)
+
+    play(scenario)
+
+
 def test_held_namespace_takes_no_changes_and_its_name_can_be_used_again(calls: list[str]) -> None:
     async def scenario(world: Jobbing) -> None:
         first, second = world.nodes
