@@ -329,8 +329,9 @@ def test_pauses_are_known_of_timers_ahead_wherever_they_are_and_whether_they_las
         context.flows["a"] = FlowRules([flow])
         assert paused(flow_key="vendor:7") == ((Obstacle.PAUSED_FLOW, "vendor:7") if found else None)
     assert paused() is paused(flow_key="other") is None
-    context.paused_destinations = frozenset({"h"})
+    context.paused_destinations = frozenset({"h", "h:80"})
     assert paused() == (Obstacle.PAUSED_DESTINATION, "h")
+    assert paused(url="http://h.:80/") == (Obstacle.PAUSED_DESTINATION, "h:80"), "a dot makes no other destination"
 
 
 @pytest.mark.parametrize(("slots", "obstacle"), [(5, Obstacle.NAMESPACE), (1, Obstacle.NODE)])

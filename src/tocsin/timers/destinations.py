@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tocsin.administration import delete_destination_pause, destination_pauses, put_destination_pause
-from tocsin.model.destination import DestinationPause, destination_name
+from tocsin.model.destination import DestinationPause
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.ports.destinations import DestinationQuestion, DestinationReport
 from tocsin.timers.cluster_view import others_alive
@@ -37,7 +37,7 @@ class Destinations:
 
     def name_of(self, url: str) -> str:
         """The name of the destination of a URL, or of a scheme and host. Raises InvalidInput."""
-        name = destination_name(self._context.caller.destination(url))
+        name = self._context.destination_of("", url)
         if "://" not in name:
             reason = "is no destination; send a scheme and host, such as https://shop.example, or a whole URL"
             raise InvalidInput(FieldError("destination", reason))

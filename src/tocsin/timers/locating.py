@@ -49,7 +49,7 @@ def pause_of(context: Context, view: TimerView) -> tuple[Obstacle, str] | None:
     flow = None if rules is None or not timer.flow_key else rules.find(timer.flow_key)
     if at is not None and flow is not None and flow.closed_until(at) is not None:
         return Obstacle.PAUSED_FLOW, timer.flow_key
-    name = context.internal.get(timer.namespace, context.caller).destination(timer.url)
+    name = context.destination_of(timer.namespace, timer.url)
     return (Obstacle.PAUSED_DESTINATION, name) if name in context.paused_destinations else None
 
 

@@ -15,7 +15,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from tocsin.model.answer import NoResponse, Response
-from tocsin.model.destination import destination_name
 from tocsin.model.failure import short_error
 from tocsin.model.subjects import is_subject_url
 from tocsin.model.timer import Timer
@@ -93,10 +92,10 @@ class Admission:
     def path(self, timer: Timer) -> DestinationPath:
         """The account of the destination and path of the timer's URL."""
         context, url = self._context, timer.url
-        caller = context.internal.get(timer.namespace, context.caller)
-        name, prefix = destination_name(caller.destination(url)), path_prefix(url)
+        name, prefix = context.destination_of(timer.namespace, url), path_prefix(url)
         destination = self.destinations.get(name)
         if destination is None:
+            caller = context.caller_of(timer.namespace)
             destination = self.destinations[name] = self._new_destination(name, caller, self._slots_of(url))
         path = destination.paths.get(prefix)
         return destination.new_path(prefix) if path is None else path

@@ -25,7 +25,7 @@ from tocsin.administration import (
 )
 from tocsin.model.calendar import NO_CALENDARS, Calendar, Calendars
 from tocsin.model.credential import Credential, CredentialCheck
-from tocsin.model.destination import DestinationPause
+from tocsin.model.destination import DestinationPause, destination_name
 from tocsin.model.errors import (
     NamespaceDeleting,
     NamespaceNotFound,
@@ -192,6 +192,14 @@ class Context:
             self._full = None
         elif isinstance(error, StoreFull):
             self._full = (str(error), self.clock.boottime_us())
+
+    def caller_of(self, namespace: str) -> Caller:
+        """What calls the timers of the namespace."""
+        return self.internal.get(namespace, self.caller)
+
+    def destination_of(self, namespace: str, url: str) -> str:
+        """The name of the destination to which the namespace's timers with this URL go."""
+        return destination_name(self.caller_of(namespace).destination(url))
 
     @property
     def share_timers(self) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from tocsin.model.batch import CallbackBatch
-from tocsin.model.destination import destination_name
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import UNUSABLE, Timer
 from tocsin.ports.forward import Obstacle
@@ -569,8 +568,7 @@ class Dispatcher:
         """What keeps the timer from a slot now, apart from its instant, and the name of its destination or flow."""
         if (closed := self.flows.obstacle(timer.namespace, timer.flow_key)) is not None:
             return closed
-        caller = self.context.internal.get(timer.namespace, self.context.caller)
-        name = destination_name(caller.destination(timer.url))
+        name = self.context.destination_of(timer.namespace, timer.url)
         return self.admission.obstacle(timer.namespace, name, timer.url), name
 
     # ------------------------------------------------------------------ what is suspended
