@@ -21,7 +21,6 @@ from tocsin.timers.quotas import QuotaGate
 from tocsin.timers.redacted import restore_secrets
 from tocsin.timers.writing import (
     Arrivals,
-    BatchedCreates,
     BatchOfCreates,
     CreateClient,
     CreateOutcome,
@@ -142,20 +141,12 @@ class Creating:
         for namespace in {timer.namespace for timer in timers}:
             await self._namespaces.ensure_known(namespace)
         outcomes = Outcomes(len(timers))
-        shards: dict[int, BatchedCreates] = {}
+        creates = BatchOfCreates(self._writes, outcomes)
         for position, timer in enumerate(timers):
             uuid = timer.uuid
             try:
-                shard_id = self._namespaces.shard_of(timer.namespace, uuid)
+                creates.add(self._namespaces.shard_of(timer.namespace, uuid), uuid, timer, None, position)
             except TocsinError as error:
                 outcomes.take(position, error)
-                continue
-            creates = shards.get(shard_id)
-            if creates is None:
-                creates = shards[shard_id] = BatchedCreates(self._writes, shard_id, outcomes)
-            creates.uuids.append(uuid)
-            creates.timers.append(timer)
-            creates.clients.append(position)
-        for shard_id, creates in shards.items():
-            self._writes.create(shard_id, creates)
+        creates.submit()
         return await outcomes.all

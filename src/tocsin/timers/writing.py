@@ -187,27 +187,27 @@ class _ClientWrite(EngineWrite):
 
 
 class PlainCreates(Creates, Generic[T]):
-    """Plain creates in one shard, each for a client of the kind `T`; add them one by one, or append to `uuids`, `timers` and
-    `clients`, which belong together, then submit them. Their clients get the views of the durable timers, or the answers of
-    the codec that has made them. If the shard has moved, each create goes to its owner."""
+    """Plain creates in one shard, each for a client of the kind `T`; add them one by one, then submit them. Their clients
+    get the views of the durable timers, or the answers of the codec that has made them. If the shard has moved, each create
+    goes to its owner."""
 
-    __slots__ = ("_shard_id", "_writes", "clients")
+    __slots__ = ("_clients", "_shard_id", "_writes")
 
     uuids: list[bytes]
     timers: list[NewTimer]
-    clients: list[T]
 
     def __init__(self, writes: Writes, shard_id: int) -> None:
         self.completed = False
-        self.uuids, self.timers, self.clients, self.deadline_us = [], [], [], None
+        self.uuids, self.timers, self.deadline_us = [], [], None
         self._writes = writes
         self._shard_id = shard_id
+        self._clients: list[T] = []
 
     def add(self, uuid: bytes, timer: NewTimer, client: T) -> None:
         """Adds a create."""
         self.uuids.append(uuid)
         self.timers.append(timer)
-        self.clients.append(client)
+        self._clients.append(client)
 
     @abstractmethod
     def _write(self, op: WriteOp, client: T) -> EngineWrite:
@@ -224,7 +224,7 @@ class PlainCreates(Creates, Generic[T]):
     def apart(self) -> list[EngineWrite]:
         """Each create as a write of its own; nothing completes this any more."""
         writes = []
-        for uuid, timer, client in zip(self.uuids, self.timers, self.clients, strict=True):
+        for uuid, timer, client in zip(self.uuids, self.timers, self._clients, strict=True):
             op = operation(uuid, timer, self.deadline_us)
             op.completion = write = self._write(op, client)
             writes.append(write)
@@ -257,7 +257,7 @@ class SingleCreates(PlainCreates[CreateClient]):
         return _ClientWrite(self._writes, self._shard_id, op, client)
 
     def _give(self, outcomes: Iterable[TimerView | bytes]) -> None:
-        for client, outcome in zip(self.clients, outcomes, strict=True):
+        for client, outcome in zip(self._clients, outcomes, strict=True):
             client.resolve(outcome)
 
 
@@ -407,7 +407,7 @@ class BatchedCreates(PlainCreates[int]):
         return BatchedWrite(self._writes, self._shard_id, op, self._batch, client)
 
     def _give(self, outcomes: Iterable[TimerView | bytes]) -> None:
-        self._batch.take_all(self.clients, outcomes)
+        self._batch.take_all(self._clients, outcomes)
 
 
 class _BatchClient(Completion[TimerView | None]):
