@@ -35,10 +35,12 @@ _sequences = count(1)
 class StoreSuite:
     """Base of all topics. Subclass `StoreConformance` (or a topic) and define `make_store`.
 
-    `persistent`: a new store for the same folder finds what the former one wrote.
+    `persistent`: a new store for the same folder finds what the former one wrote. `knows_former`: it also knows of a batch of
+    a former claim that this was not written, before it has claimed the shard itself, as nodes do first.
     """
 
     persistent: ClassVar[bool] = True
+    knows_former: ClassVar[bool] = True
 
     def make_store(self, folder: Path) -> Store:
         """A store, not yet open, whose data belongs to the folder: the same folder has the same data, a new one has none.
