@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 from tests.support.cases import each
-from tests.support.patience import PATIENCE_S
 from tests.unit.test_forwarded_writes import Node, timer
 
 from tocsin.model.errors import InvalidInput
@@ -25,9 +23,7 @@ async def node() -> AsyncIterator[Node]:
     store = MemoryStore(SystemClock())
     await store.open(1)
     made = Node(store)
-    await made.service.namespaces.ensure_default()
-    await made.supervisor.start()
-    await asyncio.wait_for(made.owned.wait(), PATIENCE_S)
+    await made.start()
     yield made
     await made.supervisor.close()
 

@@ -76,6 +76,12 @@ class Node:
     def _fatal(self, error: BaseException) -> None:
         raise error
 
+    async def start(self) -> None:
+        """Returns when it owns all shards of its store, which is open, and there is a namespace."""
+        await self.service.namespaces.ensure_default()
+        await self.supervisor.start()
+        await asyncio.wait_for(self.owned.wait(), PATIENCE_S)
+
     def write(self, *, deadline_us: int | None = None) -> Write:
         deadline = self.clock.boottime_us() + 10_000_000 if deadline_us is None else deadline_us
         return Write(WriteKind.CREATE, 0, b"u" * 16, "default", timer("t"), None, deadline)
@@ -95,9 +101,7 @@ async def node() -> AsyncIterator[Node]:
     store = MemoryStore(SystemClock())
     await store.open(1)
     made = Node(store)
-    await made.service.namespaces.ensure_default()
-    await made.supervisor.start()
-    await asyncio.wait_for(made.owned.wait(), PATIENCE_S)
+    await made.start()
     yield made
     await made.supervisor.close()
 

@@ -112,9 +112,7 @@ async def node() -> AsyncIterator[Served]:
     store = Watched()
     await store.open(1)
     made = Served(store)
-    await made.service.namespaces.ensure_default()
-    await made.supervisor.start()
-    await asyncio.wait_for(made.owned.wait(), PATIENCE_S)
+    await made.start()
     yield made
     await made.supervisor.close()
 

@@ -67,9 +67,7 @@ class Choosy(MemoryStore):
 async def started(store: MemoryStore, **limits: int) -> Node:
     await store.open(1)
     node = Node(store, **limits)
-    await node.service.namespaces.ensure_default()
-    await node.supervisor.start()
-    await asyncio.wait_for(node.owned.wait(), PATIENCE_S)
+    await node.start()
     return node
 
 
